@@ -29,7 +29,7 @@ from wirekafka.protocol.fetch import FetchRequest
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.partition.replica import Leadership
 from wirekafka.runtime.promise import Promise
-from wirekafka.server.peers.outgoing import Outgoing
+from wirekafka.server.peers.outgoing_request import OutgoingRequest
 from wirekafka.server.peers.replica_fetcher import ReplicaFetchers, Surroundings
 
 _TOPIC = "idle"
@@ -58,7 +58,9 @@ class Link:
         self._answered: Callable[[memoryview], None] = lambda response: None
         self._version = FetchRequest.versions.last
 
-    def post(self, outgoing: Outgoing, answered: Callable[[Any], None], *, timeout_ms: int) -> None:
+    def post(
+        self, outgoing: OutgoingRequest, answered: Callable[[Any], None], *, timeout_ms: int
+    ) -> None:
         """Hold a request for the leader, and later pass its response to `answered`."""
         self._answered = lambda response: answered(outgoing.decode(response, self._version))
         self._asked.set(outgoing.encode(1, "follower", self._version))

@@ -12,7 +12,7 @@ from typing import Any, cast
 from tests.in_process import InProcessBroker
 from wirekafka.apis.shared.registry import Call
 from wirekafka.server.connections.connection import Connection
-from wirekafka.server.connections.half_closed import HalfClosed
+from wirekafka.server.connections.half_closed_connections import HalfClosed
 from wirekafka.server.connections.inbox import Inbox
 from wirekafka.server.connections.pipeline import Pipeline, Serve
 from wirekafka.server.connections.repeated_warnings import RepeatedWarnings

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare
-from wirekafka.config.prefixed import jaas_option
+from wirekafka.config.prefixed_names import jaas_option
 
 _PLAIN = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "

@@ -27,7 +27,7 @@ from wirekafka.protocol.describe_quorum import DescribeQuorumRequest
 from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange, IsrMember
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controllers.controller_search import ControllerSearch, Quorum
-from wirekafka.server.controllers.remote_channel import RemoteChannel, Route
+from wirekafka.server.controllers.remote_channel import ControllerRoute, RemoteChannel
 from wirekafka.server.net import SocketNet
 from wirekafka.server.peers.peer import Peer, PeerOptions
 
@@ -103,7 +103,9 @@ def run(controller: str) -> Callable[[Callable[[Session], Awaitable[None]]], Non
         search = ControllerSearch(Quorum(voters={}, bootstrap=bootstrap_servers(config)), connect)
         feed = Feed()
         channel = RemoteChannel(
-            Route(search=search, connect=connect, clock=clock, config=lambda: config, feed=feed)
+            ControllerRoute(
+                search=search, connect=connect, clock=clock, config=lambda: config, feed=feed
+            )
         )
         session = Session(broker_id, channel, feed)
         try:

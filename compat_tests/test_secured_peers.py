@@ -27,7 +27,7 @@ from wirekafka.protocol.create_topics import CreateTopicsRequest
 from wirekafka.protocol.metadata import MetadataRequest
 from wirekafka.security.sasl.scram import ALGORITHMS
 from wirekafka.server.clock import LoopClock
-from wirekafka.server.controllers.remote_channel import RemoteChannel, Route
+from wirekafka.server.controllers.remote_channel import ControllerRoute, RemoteChannel
 from wirekafka.server.controllers.remote_source import Controllers
 from wirekafka.server.net import Net, ProtocolFactory, SocketNet
 from wirekafka.server.peers.peer import Peer, PeerOptions
@@ -225,7 +225,7 @@ def test_secured_controller_serves_the_broker_and_knows_its_clients(stage: Stage
         clock = LoopClock(asyncio.get_running_loop())
         known = Controllers(SocketNet(), clock, config)
         channel = RemoteChannel(
-            Route(
+            ControllerRoute(
                 search=known.search,
                 connect=known.connect,
                 clock=clock,

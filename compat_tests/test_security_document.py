@@ -12,7 +12,7 @@ import confluent_kafka
 
 from compat_tests.java_tools import JavaTools
 from tests.ports import free_ports
-from wirekafka.security.client_settings import Access, confluent
+from wirekafka.security.client_settings import ClientAccess, confluent
 
 TEXT = (Path(__file__).resolve().parent.parent / "docs" / "security.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
@@ -49,7 +49,7 @@ def test_the_commands_secure_a_broker_for_one_user(tmp_path: Path, java_tools: J
 def produce(directory: Path, port: int, topic: str) -> confluent_kafka.KafkaError | None:
     """The error with which alice's record is refused, None for success."""
     authority = directory / "data-security" / "ca.pem"
-    access = Access(
+    access = ClientAccess(
         bootstrap_servers=f"127.0.0.1:{port}",
         user="alice",
         password="secret",

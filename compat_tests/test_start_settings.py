@@ -15,7 +15,7 @@ from compat_tests.config_cases import Described, combinations, several, singles
 from compat_tests.java_lines import JavaLines
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.differences import DIFFERENCES, Difference
-from wirekafka.config.checks.unsupported import refuse_unsupported
+from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER
 

@@ -51,9 +51,9 @@ _COLOURS = {
     "protocol": "#b4533c",
     "codec": "#b4533c",
     "config": "#6b7280",
-    "visible": "#6b7280",
+    "visible_text": "#6b7280",
     "regex": "#6b7280",
-    "remembered": "#6b7280",
+    "bounded_memory": "#6b7280",
     "clock": "#6b7280",
     "errors": "#6b7280",
 }

@@ -14,7 +14,7 @@ from wirekafka.coordinator.coordinated_image import CoordinatedImage
 from wirekafka.coordinator.groups.config import GroupConfig
 from wirekafka.coordinator.groups.coordinator import GroupCoordinator
 from wirekafka.coordinator.groups.kind_configs import KindConfigs
-from wirekafka.coordinator.groups.options import GroupOptions
+from wirekafka.coordinator.groups.options import GroupSettings
 from wirekafka.coordinator.groups.share.groups import ShareGroups
 from wirekafka.coordinator.groups.share.latest_offsets import LatestOffsets
 from wirekafka.coordinator.groups.share.leader import ShareLeader
@@ -182,7 +182,7 @@ class Broker:
         }
 
     def _open_groups(self) -> None:
-        options = GroupOptions(lambda: self.config, partial(self.image.config, GROUP))
+        options = GroupSettings(lambda: self.config, partial(self.image.config, GROUP))
         self.groups = GroupCoordinator(
             GroupConfig.of(self.config),
             self.clock,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.in_process import InProcessBroker, now
-from wirekafka.metadata.controller.heartbeats import Heartbeat
+from wirekafka.metadata.controller.heartbeats import BrokerHeartbeat
 from wirekafka.metadata.controller.registration import Endpoint, RegisterBroker
 from wirekafka.metadata.controller.topics import CreateTopics, NewTopic
 from wirekafka.protocol.fetch import FetchRequest
@@ -35,7 +35,7 @@ def beat(kafka: InProcessBroker, id: int, **wants: bool) -> None:
     """A heartbeat of a broker that has applied all metadata."""
     controller = kafka.broker.controller
     end_offset = controller.quorum.end_offset
-    heartbeat = Heartbeat(
+    heartbeat = BrokerHeartbeat(
         broker_id=id,
         broker_epoch=controller.image.brokers[id].epoch,
         metadata_offset=end_offset - 1,

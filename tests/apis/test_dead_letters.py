@@ -22,7 +22,7 @@ from wirekafka.coordinator.share_state.states import (
     StateRead,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.configs import AlterConfigs, Change, ResourceChanges
+from wirekafka.metadata.controller.configs import AlterConfigs, ConfigChange, ResourceChanges
 from wirekafka.metadata.image.image import BROKER, GROUP
 from wirekafka.protocol.produce import ProduceResponse
 
@@ -49,7 +49,7 @@ class Sharing(InProcessBroker):
         self.member = ShareMember(self)
 
     def configure(self, kind: int, resource: str, **values: str) -> None:
-        changes = [Change(name.replace("_", "."), 0, each) for name, each in values.items()]
+        changes = [ConfigChange(name.replace("_", "."), 0, each) for name, each in values.items()]
         [error] = now(
             self.broker.controller.submit(AlterConfigs([ResourceChanges(kind, resource, changes)]))
         )

@@ -30,7 +30,7 @@ from wirekafka.runtime.promise import Promise
 
 OWN = b"2" * 16
 ENDPOINTS = (("CONTROLLER", "one", 9093), ("SECURE", "one", 9094))
-LEADERSHIP = m.Leadership(1, 7, ENDPOINTS)
+LEADERSHIP = m.LeaderAndEpoch(1, 7, ENDPOINTS)
 LISTENERS = [
     LeaderEndpoint(name="CONTROLLER", host="one", port=9093),
     LeaderEndpoint(name="SECURE", host="one", port=9094),
@@ -162,7 +162,7 @@ def test_a_vote_is_passed_on_and_the_response_has_the_leader_at_the_same_listene
 
 def test_old_votes_do_not_name_the_voter() -> None:
     raft = ScriptedRaft()
-    raft.answer = m.VoteAnswer(leadership=m.Leadership(-1, 8))
+    raft.answer = m.VoteAnswer(leadership=m.LeaderAndEpoch(-1, 8))
     response = served(raft, vote(), version=0)
     assert raft.asked[0].voter == m.ReplicaKey(2)
     assert raft.asked[0].candidate == m.ReplicaKey(3)
@@ -227,7 +227,7 @@ def test_a_leader_that_resigns_names_its_successors_in_old_and_new_versions() ->
     served(raft, old, version=0)
     assert raft.asked == [
         m.EndEpoch(leadership=LEADERSHIP, preferred=[m.ReplicaKey(2, OWN)]),
-        m.EndEpoch(leadership=m.Leadership(1, 7), preferred=[m.ReplicaKey(2), m.ReplicaKey(3)]),
+        m.EndEpoch(leadership=m.LeaderAndEpoch(1, 7), preferred=[m.ReplicaKey(2), m.ReplicaKey(3)]),
     ]
 
 

@@ -11,7 +11,7 @@ from tests.apis.test_fetch import fetch_request, only
 from tests.in_process import InProcessBroker, batch
 from wirekafka.codec.batch import batches, with_prefix
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.slice import MemorySlice
 from wirekafka.protocol.delete_records import DeleteRecordsRequest

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.in_process import batch
 from tests.planted_secrets import planted
-from wirekafka.config.prefixed import jaas_option
+from wirekafka.config.prefixed_names import jaas_option
 
 PREFIX = "narrow-"
 """One of the attackers has all rights on topics, groups and transactions of this prefix."""

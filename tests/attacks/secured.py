@@ -9,7 +9,7 @@ from tests.attacks.hostile_values import PREFIX
 from tests.certificates import Authority
 from tests.planted_secrets import planted
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
-from wirekafka.config.prefixed import jaas_option
+from wirekafka.config.prefixed_names import jaas_option
 from wirekafka.protocol.create_acls import CreateAclsRequest
 
 CLIENTS, CONTROLLERS = "CLIENTS", "CONTROLLER"

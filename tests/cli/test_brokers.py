@@ -11,7 +11,7 @@ import pytest
 
 from wirekafka.cli import brokers, serve
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.checks.unsupported import refuse_unsupported
+from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.endpoints.listeners import listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import metrics_listener

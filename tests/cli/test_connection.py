@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wirekafka import Broker
-from wirekafka.client.client import CliError, Connection
+from wirekafka.client.client import BrokerConnection, CliError
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.option import ConfigError
@@ -50,7 +50,7 @@ def test_a_connection_that_cannot_be_set_up_is_closed(
         server = threading.Thread(target=closing_server, args=(listening,))
         server.start()
         with pytest.raises(error):
-            Connection(Address(*listening.getsockname()), ClientConfig(options))
+            BrokerConnection(Address(*listening.getsockname()), ClientConfig(options))
         server.join()
     assert [each.fileno() for each in opened] == [-1]
 
@@ -89,21 +89,21 @@ def test_a_listener_of_another_protocol_is_reported_with_what_to_change(
         server.start()
         config = None if options is None else ClientConfig(options)
         with pytest.raises(CliError) as raised:
-            Connection(Address(*listening.getsockname()), config)
+            BrokerConnection(Address(*listening.getsockname()), config)
         server.join()
     assert hint in str(raised.value), str(raised.value)
 
 
 def test_a_listener_that_expects_a_login_is_reported_as_such() -> None:
     with Broker(users={"alice": "secret"}) as broker:
-        connection = Connection(Address.parse(broker.bootstrap_servers))
+        connection = BrokerConnection(Address.parse(broker.bootstrap_servers))
         with pytest.raises(CliError, match=r"closed the connection; .* may expect TLS or a login"):
             connection.send(MetadataRequest(), MetadataResponse)
 
 
 def test_a_broker_that_closes_later_gets_no_hint() -> None:
     with Broker() as broker:
-        connection = Connection(Address.parse(broker.bootstrap_servers))
+        connection = BrokerConnection(Address.parse(broker.bootstrap_servers))
         connection.send(MetadataRequest(), MetadataResponse)
         broker.stop()
         with pytest.raises(CliError) as raised:

@@ -10,7 +10,7 @@ from javaproperties import dumps
 
 from tests.cli.conftest import Run
 from wirekafka.security.sasl.client import PlainClient, ScramClient
-from wirekafka.security.sasl.exchange import AuthenticationFailed, Challenge, Exchange, Success
+from wirekafka.security.sasl.exchange import AuthenticationFailed, Challenge, SaslExchange, Success
 from wirekafka.security.sasl.plain import Plain
 from wirekafka.security.sasl.scram import SHA_256, SHA_512, Algorithm, Credential, Scram
 from wirekafka.testing import Allow, Broker
@@ -71,7 +71,7 @@ def test_a_failed_login_is_one_line_without_the_password(
     assert complaint in line and "hush" not in line
 
 
-def finished(client: PlainClient | ScramClient, server: Exchange) -> Success:
+def finished(client: PlainClient | ScramClient, server: SaslExchange) -> Success:
     """The broker's result of an exchange whose last message the client has verified."""
     token: bytes | None = client.first()
     while token is not None:

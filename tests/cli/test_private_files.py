@@ -20,7 +20,7 @@ from wirekafka.config.option import ConfigError
 LISTEN = "127.0.0.1:0"
 
 
-def prepared(data: Path) -> secure.Secured:
+def prepared(data: Path) -> secure.SecuredBroker:
     arguments = serve._parser().parse_args(["--secure", "--data", str(data), "--listen", LISTEN])
     return secure.prepare(serve.configuration(arguments))[0]
 

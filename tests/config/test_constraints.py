@@ -5,7 +5,7 @@ import re
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.checks.unsupported import refuse_unsupported
+from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.option import ConfigError
 from wirekafka.coordinator.groups.consumer.config import ConsumerGroupConfig
 from wirekafka.coordinator.groups.streams.config import StreamsGroupConfig

@@ -3,7 +3,7 @@
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.describe import (
     ConfigEntry,
-    Source,
+    ConfigSource,
     describe_broker,
     describe_broker_defaults,
     describe_client_metrics,
@@ -40,44 +40,44 @@ def test_a_topic_lists_its_37_options():
 
 def test_a_default_names_the_broker_option_it_comes_from():
     entry = topic()["segment.bytes"]
-    assert entry.source is Source.DEFAULT
-    assert entry.synonyms == [("log.segment.bytes", "1073741824", Source.DEFAULT)]
+    assert entry.source is ConfigSource.DEFAULT
+    assert entry.synonyms == [("log.segment.bytes", "1073741824", ConfigSource.DEFAULT)]
 
 
 def test_synonyms_keep_the_original_text_beside_the_parsed_value():
     entry = topic()["cleanup.policy"]
-    assert (entry.value, entry.source) == ("delete,compact", Source.STATIC_BROKER)
+    assert (entry.value, entry.source) == ("delete,compact", ConfigSource.STATIC_BROKER)
     assert entry.synonyms == [
-        ("log.cleanup.policy", "delete , compact", Source.STATIC_BROKER),
-        ("log.cleanup.policy", "delete", Source.DEFAULT),
+        ("log.cleanup.policy", "delete , compact", ConfigSource.STATIC_BROKER),
+        ("log.cleanup.policy", "delete", ConfigSource.DEFAULT),
     ]
 
 
 def test_coarser_units_alone_are_no_synonyms():
     entry = topic()["retention.ms"]
-    assert (entry.value, entry.source, entry.synonyms) == ("36000000", Source.DEFAULT, [])
+    assert (entry.value, entry.source, entry.synonyms) == ("36000000", ConfigSource.DEFAULT, [])
 
 
 def test_all_units_are_synonyms_once_the_finest_is_set():
     entry = topic(cluster={"log.retention.ms": "777"}, own={"log.retention.ms": "888"})[
         "retention.ms"
     ]
-    assert (entry.value, entry.source) == ("888", Source.DYNAMIC_BROKER)
+    assert (entry.value, entry.source) == ("888", ConfigSource.DYNAMIC_BROKER)
     assert entry.synonyms == [
-        ("log.retention.ms", "888", Source.DYNAMIC_BROKER),
-        ("log.retention.ms", "777", Source.DYNAMIC_DEFAULT_BROKER),
-        ("log.retention.minutes", "600", Source.STATIC_BROKER),
-        ("log.retention.hours", "24", Source.STATIC_BROKER),
-        ("log.retention.hours", "168", Source.DEFAULT),
+        ("log.retention.ms", "888", ConfigSource.DYNAMIC_BROKER),
+        ("log.retention.ms", "777", ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        ("log.retention.minutes", "600", ConfigSource.STATIC_BROKER),
+        ("log.retention.hours", "24", ConfigSource.STATIC_BROKER),
+        ("log.retention.hours", "168", ConfigSource.DEFAULT),
     ]
 
 
 def test_an_override_comes_first():
     entry = topic(overrides={"min.cleanable.dirty.ratio": " 0.50 "})["min.cleanable.dirty.ratio"]
-    assert (entry.value, entry.source) == ("0.5", Source.TOPIC)
+    assert (entry.value, entry.source) == ("0.5", ConfigSource.TOPIC)
     assert entry.synonyms == [
-        ("min.cleanable.dirty.ratio", "0.5", Source.TOPIC),
-        ("log.cleaner.min.cleanable.ratio", "0.5", Source.DEFAULT),
+        ("min.cleanable.dirty.ratio", "0.5", ConfigSource.TOPIC),
+        ("log.cleaner.min.cleanable.ratio", "0.5", ConfigSource.DEFAULT),
     ]
 
 
@@ -97,13 +97,17 @@ def test_internal_options_are_listed_where_they_were_set():
     assert len(listed) == 38
     assert [entry.name for entry in listed] == sorted(entry.name for entry in listed)
     internal = entries(listed)["internal.segment.bytes"]
-    assert (internal.value, internal.source) == ("2000000", Source.TOPIC)
-    assert internal.synonyms == [("internal.segment.bytes", "2000000", Source.TOPIC)]
+    assert (internal.value, internal.source) == ("2000000", ConfigSource.TOPIC)
+    assert internal.synonyms == [("internal.segment.bytes", "2000000", ConfigSource.TOPIC)]
     delay = "log.initial.task.delay.ms"
     assert delay not in entries(describe_broker(BrokerConfig.of()))
     entry = entries(describe_broker(BrokerConfig.of({delay: "20000"})))[delay]
-    assert (entry.value, entry.read_only, entry.source) == ("20000", True, Source.STATIC_BROKER)
-    assert entry.synonyms[1] == (delay, "30000", Source.DEFAULT)
+    assert (entry.value, entry.read_only, entry.source) == (
+        "20000",
+        True,
+        ConfigSource.STATIC_BROKER,
+    )
+    assert entry.synonyms[1] == (delay, "30000", ConfigSource.DEFAULT)
 
 
 def test_secrets_and_unknown_values_are_withheld():
@@ -113,9 +117,9 @@ def test_secrets_and_unknown_values_are_withheld():
         "no.such.key",
         None,
         True,
-        Source.STATIC_BROKER,
+        ConfigSource.STATIC_BROKER,
         True,
-        [("no.such.key", None, Source.STATIC_BROKER)],
+        [("no.such.key", None, ConfigSource.STATIC_BROKER)],
         0,
         None,
     )
@@ -132,14 +136,14 @@ def test_rates_of_replication_are_shown_where_they_were_set():
     name = "leader.replication.throttled.rate"
     assert name not in entries(describe_broker(BrokerConfig.of()))
     both = BrokerConfig.of().with_dynamic({name: "11"}, {name: " 77 "})
-    own = (name, " 77 ", Source.DYNAMIC_BROKER)
-    default = (name, "11", Source.DYNAMIC_DEFAULT_BROKER)
+    own = (name, " 77 ", ConfigSource.DYNAMIC_BROKER)
+    default = (name, "11", ConfigSource.DYNAMIC_DEFAULT_BROKER)
     assert entries(describe_broker(both))[name] == ConfigEntry(
-        name, " 77 ", False, Source.DYNAMIC_BROKER, False, [own, default], Type.LONG, None
+        name, " 77 ", False, ConfigSource.DYNAMIC_BROKER, False, [own, default], Type.LONG, None
     )
     [entry] = describe_broker_defaults({name: "11"})
     assert entry == ConfigEntry(
-        name, "11", False, Source.DYNAMIC_DEFAULT_BROKER, False, [default], Type.LONG, None
+        name, "11", False, ConfigSource.DYNAMIC_DEFAULT_BROKER, False, [default], Type.LONG, None
     )
 
 
@@ -155,14 +159,14 @@ def test_options_of_a_listener_are_described_with_the_option_they_override():
     assert (protocols.value, protocols.type) == ("TLSv1.2 , TLSv1.3", Type.LIST)
     reauth = listed["listener.name.foo.plain.connections.max.reauth.ms"]
     assert reauth.synonyms == [
-        ("listener.name.foo.plain.connections.max.reauth.ms", "77", Source.STATIC_BROKER),
-        ("connections.max.reauth.ms", "0", Source.DEFAULT),
+        ("listener.name.foo.plain.connections.max.reauth.ms", "77", ConfigSource.STATIC_BROKER),
+        ("connections.max.reauth.ms", "0", ConfigSource.DEFAULT),
     ]
     auth = listed["listener.name.FOO.ssl.client.auth"]
     assert (auth.value, auth.read_only) == ("required", True)
     assert auth.synonyms[1:] == [
-        ("ssl.client.auth", "requested", Source.STATIC_BROKER),
-        ("ssl.client.auth", "none", Source.DEFAULT),
+        ("ssl.client.auth", "requested", ConfigSource.STATIC_BROKER),
+        ("ssl.client.auth", "none", ConfigSource.DEFAULT),
     ]
 
 
@@ -200,7 +204,7 @@ def test_an_option_that_is_not_set_has_no_value():
 
 def test_cluster_defaults_list_only_options_that_were_set():
     [entry] = describe_broker_defaults({"message.max.bytes": " 999 "})
-    assert (entry.value, entry.source) == (" 999 ", Source.DYNAMIC_DEFAULT_BROKER)
+    assert (entry.value, entry.source) == (" 999 ", ConfigSource.DYNAMIC_DEFAULT_BROKER)
     assert not entry.read_only
 
 
@@ -209,13 +213,13 @@ def test_groups_follow_the_brokers_group_options():
     listed = entries(describe_group(broker, {"consumer.session.timeout.ms": "50000"}))
     assert len(listed) == 21
     entry = listed["consumer.session.timeout.ms"]
-    assert (entry.value, entry.source) == ("50000", Source.GROUP)
-    assert entry.synonyms[1] == ("group.consumer.session.timeout.ms", "45000", Source.DEFAULT)
+    assert (entry.value, entry.source) == ("50000", ConfigSource.GROUP)
+    assert entry.synonyms[1] == ("group.consumer.session.timeout.ms", "45000", ConfigSource.DEFAULT)
     assert listed["streams.assignor.name"].synonyms == [
-        ("group.streams.assignors", "sticky", Source.DEFAULT)
+        ("group.streams.assignors", "sticky", ConfigSource.DEFAULT)
     ]
     assert listed["share.auto.offset.reset"].synonyms == [
-        ("share.auto.offset.reset", "latest", Source.DEFAULT)
+        ("share.auto.offset.reset", "latest", ConfigSource.DEFAULT)
     ]
 
 
@@ -223,7 +227,7 @@ def test_internal_options_of_a_group_are_listed_where_it_sets_them():
     name = "streams.num.warmup.replicas"
     assert name not in entries(describe_group(BrokerConfig.of(), {}))
     entry = entries(describe_group(BrokerConfig.of(), {name: "3"}))[name]
-    assert (entry.value, entry.source) == ("3", Source.GROUP)
+    assert (entry.value, entry.source) == ("3", ConfigSource.GROUP)
 
 
 def test_client_metrics_have_three_options():
@@ -233,4 +237,4 @@ def test_client_metrics_have_three_options():
         "match": "",
         "metrics": "a,b",
     }
-    assert listed["metrics"].source is Source.CLIENT_METRICS
+    assert listed["metrics"].source is ConfigSource.CLIENT_METRICS

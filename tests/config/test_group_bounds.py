@@ -2,7 +2,7 @@
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.group_bounds import BOUNDING, clamped
-from wirekafka.coordinator.groups.options import GroupOptions
+from wirekafka.coordinator.groups.options import GroupSettings
 
 
 def test_a_stored_value_is_clamped_to_the_bounds():
@@ -33,7 +33,7 @@ def test_values_within_the_bounds_are_not_copied():
 
 def test_groups_use_the_clamped_value():
     config = BrokerConfig.of({"group.consumer.max.session.timeout.ms": "50000"})
-    options = GroupOptions(
+    options = GroupSettings(
         lambda: config, lambda group_id: {"consumer.session.timeout.ms": "60000"}
     )
     assert options.consumer("g").session_timeout_ms == 50_000
@@ -42,7 +42,7 @@ def test_groups_use_the_clamped_value():
 def test_groups_use_a_setting_as_soon_as_it_is_changed():
     config = BrokerConfig.of({"group.consumer.heartbeat.interval.ms": "6000"})
     stored: dict[str, str] = {}
-    options = GroupOptions(lambda: config, lambda group_id: stored if group_id == "own" else {})
+    options = GroupSettings(lambda: config, lambda group_id: stored if group_id == "own" else {})
     assert options.consumer("own").heartbeat_interval_ms == 6_000
     stored["consumer.heartbeat.interval.ms"] = "7000"
     assert options.consumer("own").heartbeat_interval_ms == 7_000

@@ -3,8 +3,8 @@
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.checks.ignored import IGNORED, Ignored, ignored
-from wirekafka.config.checks.unsupported import JAVA_SECURITY, refuse_unsupported
+from wirekafka.config.checks.ignored_options import IGNORED, Ignored, ignored
+from wirekafka.config.checks.unsupported_options import JAVA_SECURITY, refuse_unsupported
 from wirekafka.config.docs import used_names
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER

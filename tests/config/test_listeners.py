@@ -3,7 +3,7 @@
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.endpoints.listeners import Listener, listeners
+from wirekafka.config.endpoints.listeners import ListenerEndpoint, listeners
 from wirekafka.config.option import ConfigError
 
 
@@ -13,7 +13,7 @@ def read(**settings: str):
 
 def test_by_default_one_plaintext_listener_on_9092():
     found = read()
-    assert found.bound == (Listener("PLAINTEXT", "", 9092, "PLAINTEXT"),)
+    assert found.bound == (ListenerEndpoint("PLAINTEXT", "", 9092, "PLAINTEXT"),)
     assert found.advertised == found.bound
     assert found.inter_broker == "PLAINTEXT"
 

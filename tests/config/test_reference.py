@@ -9,7 +9,7 @@ import pytest
 
 from wirekafka.config import describe
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.checks.unsupported import refuse_unsupported
+from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.endpoints import listeners
 from wirekafka.config.option import ConfigError, Update
 from wirekafka.config.options import BROKER, SaslOptions, SecurityOptions, rows

@@ -6,7 +6,7 @@ import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
-from wirekafka.config.checks.unsupported import refuse_unsupported
+from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.option import ConfigError
 
 BROKER = {

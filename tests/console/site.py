@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.console.sampler import Sampler
-from wirekafka.console.settings import Settings
+from wirekafka.console.settings import ConsoleSettings
 from wirekafka.console.web_server import WebServer
 
 
@@ -131,7 +131,9 @@ def console(
     bootstrap: str, *, config: ClientConfig | None = None, allow_changes: bool = False
 ) -> Iterator[Site]:
     """A console of a cluster, and a visitor."""
-    settings = Settings(bootstrap, Address("127.0.0.1", 0), config, allow_changes=allow_changes)
+    settings = ConsoleSettings(
+        bootstrap, Address("127.0.0.1", 0), config, allow_changes=allow_changes
+    )
     server = WebServer(settings, Sampler)
     server.start()
     try:

@@ -16,7 +16,7 @@ from wirekafka.console.pages.record_pages import (
     read_page,
     read_record,
 )
-from wirekafka.console.topic_reads import Seen, TopicReads, Transaction
+from wirekafka.console.topic_reads import RecordTransaction, Seen, TopicReads
 from wirekafka.testing import Record
 
 Reads = Callable[[str], TopicReads]
@@ -141,7 +141,7 @@ def test_records_have_all_that_was_sent(broker, reads, topic):
         ("h", b"v"),
         ("n", None),
     ]
-    assert seen.transaction is Transaction.NONE
+    assert seen.transaction is RecordTransaction.NONE
 
 
 def test_transactions_have_their_state(broker, reads, topic):
@@ -195,7 +195,7 @@ def test_ended_transactions_behind_an_open_one_have_their_state(broker, reads, t
         pages = all_pages(reads(topic), PageWish((0,), count, False))
         assert [each for page in pages for each in states(page.records)] == wanted
     [aborted] = [read_record(reads(topic), 0, 1, 100)]
-    assert aborted is not None and aborted.transaction is Transaction.ABORTED
+    assert aborted is not None and aborted.transaction is RecordTransaction.ABORTED
     hanging.abort_transaction(10)
     other.abort_transaction(10)
 

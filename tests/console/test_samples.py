@@ -3,7 +3,7 @@
 import pytest
 
 from wirekafka.console import render
-from wirekafka.console.offsets import Listed
+from wirekafka.console.offsets import GroupListing
 from wirekafka.console.pages.tables import ROWS, table
 from wirekafka.console.sampler import GroupSamples
 from wirekafka.console.topic_samples import TopicSamples
@@ -32,7 +32,7 @@ def test_an_idle_topic_keeps_three_samples():
 
 def test_seconds_behind_are_known_once_the_end_was_seen_to_pass_the_offset():
     samples = GroupSamples()
-    group = Listed("billing", "classic", "Empty", "consumer", 1)
+    group = GroupListing("billing", "classic", "Empty", "consumer", 1)
     key = ("orders", 0)
 
     def lag(at_ms, position, end):

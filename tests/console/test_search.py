@@ -12,16 +12,16 @@ from wirekafka.client.client import Client
 from wirekafka.console.search import (
     BadQuery,
     FieldQuery,
-    Progress,
     Query,
     Search,
+    SearchProgress,
     SearchWish,
     TextQuery,
 )
 from wirekafka.console.topic_reads import TopicReads
 from wirekafka.testing import Record
 
-Find = Callable[..., list[Progress]]
+Find = Callable[..., list[SearchProgress]]
 _numbers = itertools.count()
 
 
@@ -42,14 +42,14 @@ def topic(broker: Broker) -> str:
 def find(broker: Broker, topic: str) -> Iterator[Find]:
     with Client(broker.bootstrap_servers) as client:
 
-        def find(query: Query, **wish: object) -> list[Progress]:
+        def find(query: Query, **wish: object) -> list[SearchProgress]:
             search = Search(TopicReads(client, topic), query, SearchWish((0, 1, 2), **wish))
             return list(search.run())
 
         yield find
 
 
-def found(reports: list[Progress]) -> list[str]:
+def found(reports: list[SearchProgress]) -> list[str]:
     return sorted(
         each.value.data.decode() if each.value else each.problem
         for report in reports

@@ -14,9 +14,9 @@ from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.console.pages import wire_pages
 from wirekafka.console.sampler import Sampler
-from wirekafka.console.settings import Settings
+from wirekafka.console.settings import ConsoleSettings
 from wirekafka.console.web_server import WebServer
-from wirekafka.server.monitoring.wire_tap import Wire
+from wirekafka.server.monitoring.wire_tap import WireWatches
 from wirekafka.testing import Allow
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e"
@@ -25,8 +25,8 @@ HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 @contextmanager
 def inside(broker: Broker, config: ClientConfig | None = None) -> Iterator[Site]:
     engine = broker._engine
-    wire = Wire(engine._node, engine._loop)
-    settings = Settings(broker.bootstrap_servers, Address("127.0.0.1", 0), config)
+    wire = WireWatches(engine._node, engine._loop)
+    settings = ConsoleSettings(broker.bootstrap_servers, Address("127.0.0.1", 0), config)
     server = WebServer(settings, lambda pool: Sampler(pool, tap=wire))
     server.start()
     try:

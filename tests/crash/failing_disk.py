@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests.simulation.disk import SimulatedDisk, SimulatedFile
 from wirekafka.log.disk_errors import SyncFailed
-from wirekafka.log.files import Buffer, Entry
+from wirekafka.log.files import Buffer, DirectoryEntry
 
 OPERATIONS = (
     "create",
@@ -105,7 +105,7 @@ class FailingDisk(SimulatedDisk):
         self.ask("unlink", path)
         super().unlink(path)
 
-    def list_directory(self, path: str) -> list[Entry]:
+    def list_directory(self, path: str) -> list[DirectoryEntry]:
         self.ask("list", path)
         return super().list_directory(path)
 

@@ -8,7 +8,7 @@ from tests.log.batches import NOW_MS, read_bytes
 from wirekafka.codec.batch import BatchHeader, batches, read_header
 from wirekafka.codec.record import Record, decode_records
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.log.compaction.cleanable import Progress, cleanable, job_for
+from wirekafka.log.compaction.cleanable import CleaningProgress, cleanable, job_for
 from wirekafka.log.compaction.cleaner import Cleaned, Cleaner, CleaningJob
 from wirekafka.log.compaction.swap import Swap
 from wirekafka.log.files import Disk
@@ -21,7 +21,7 @@ def job(log: Log, cleaned_offset: int | None = None, now_ms: int = NOW_MS) -> Cl
     """The next cleaning job, whatever its dirty ratio."""
     stable = log.first_unstable_offset
     stable = log.end_offset if stable is None else stable
-    found = cleanable(log, Progress(cleaned_offset, stable, now_ms))
+    found = cleanable(log, CleaningProgress(cleaned_offset, stable, now_ms))
     return None if found is None else job_for(log, found, BROKER, now_ms)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wirekafka.log.aborted import (
+from wirekafka.log.aborted_index import (
     ENTRY,
     AbortedIndex,
     AbortedTransaction,

@@ -24,9 +24,9 @@ from wirekafka.codec.batch import is_intact, read_header
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
 from wirekafka.config.topic_config import TopicConfig
-from wirekafka.log.compaction.cleanable import Progress, cleanable, is_due
+from wirekafka.log.compaction.cleanable import CleaningProgress, cleanable, is_due
 from wirekafka.log.compaction.cleaner import Cleaner
-from wirekafka.log.compaction.cleaner_batches import Outline, outlines
+from wirekafka.log.compaction.cleaner_batches import RecordOutline, outlines
 from wirekafka.log.compaction.offset_map import ENTRY_BYTES, OffsetMap
 from wirekafka.log.log import Log
 from wirekafka.log.scan import BadBatch
@@ -237,19 +237,19 @@ def test_a_full_map_leaves_the_rest_to_the_next_cleaning() -> None:
 def test_dirty_ratio_and_lags_decide_what_is_cleaned_and_when() -> None:
     log = sealed_log(SimulatedDisk(), 50, 7)
     stable = log.end_offset
-    found = cleanable(log, Progress(None, stable, NOW_MS))
+    found = cleanable(log, CleaningProgress(None, stable, NOW_MS))
     assert found is not None and found.ratio == 1 and is_due(found, log)
-    half = cleanable(log, Progress(log.segments[3].base_offset, stable, NOW_MS))
+    half = cleanable(log, CleaningProgress(log.segments[3].base_offset, stable, NOW_MS))
     assert half is not None and 0 < half.ratio < 1
     log.config = with_config(CONFIG, min_cleanable_dirty_ratio=0.99)
     assert not is_due(half, log)
     log.config = with_config(CONFIG, min_cleanable_dirty_ratio=0.99, max_compaction_lag_ms=5)
-    late = cleanable(log, Progress(log.segments[3].base_offset, stable, NOW_MS + 6))
+    late = cleanable(log, CleaningProgress(log.segments[3].base_offset, stable, NOW_MS + 6))
     assert late is not None and is_due(late, log)
     log.config = with_config(CONFIG, min_compaction_lag_ms=1000)
-    assert cleanable(log, Progress(None, stable, NOW_MS + 999)) is None
-    assert cleanable(log, Progress(None, stable, NOW_MS + 1000)) is not None
-    assert cleanable(log, Progress(50, stable, NOW_MS + 1000)) is None
+    assert cleanable(log, CleaningProgress(None, stable, NOW_MS + 999)) is None
+    assert cleanable(log, CleaningProgress(None, stable, NOW_MS + 1000)) is not None
+    assert cleanable(log, CleaningProgress(50, stable, NOW_MS + 1000)) is None
 
 
 def test_a_log_that_changed_meanwhile_keeps_its_segments() -> None:
@@ -328,7 +328,7 @@ def test_outlines_agree_with_the_decoder() -> None:
     ]
     batch = encode_batch(entries)
     header = read_header(batch)
-    found: list[Outline] = outlines(bytes(batch[61:]), header.count)
+    found: list[RecordOutline] = outlines(bytes(batch[61:]), header.count)
     assert [
         (each.key, each.offset_delta, each.has_value, header.base_timestamp + each.timestamp_delta)
         for each in found

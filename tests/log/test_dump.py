@@ -12,7 +12,7 @@ import pytest
 from wirekafka.codec.batch import read_header
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
-from wirekafka.log.aborted import ENTRY
+from wirekafka.log.aborted_index import ENTRY
 from wirekafka.log.dump import UnknownFile, dump, readable
 from wirekafka.log.files import RealDisk
 from wirekafka.log.producers import ProducerStates

@@ -27,7 +27,7 @@ from tests.simulation.disk import SimulatedDisk
 from wirekafka.codec.batch import with_prefix
 from wirekafka.codec.compression import Codec
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.log import Log
 from wirekafka.log.lookup import TimestampOffset
 

@@ -23,7 +23,7 @@ from tests.log.batches import (
 from tests.simulation.disk import SimulatedDisk
 from wirekafka.codec.batch import with_prefix
 from wirekafka.config.topic_config import TopicConfig
-from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.epochs import EpochEntry
 from wirekafka.log.log import Log
 from wirekafka.log.recovery import CorruptLog

@@ -40,7 +40,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "server/connections/admission.py:ConnectionLimits.by_host",
         "server/bounded_http.py:BoundedServer._open",
         "server/bounded_http.py:BoundedServer._waiting",
-        "server/connections/half_closed.py:HalfClosed._kept",
+        "server/connections/half_closed_connections.py:HalfClosed._kept",
         "server/connections/listener.py:Listener._connections",
         "server/tls/listener_tls.py:ListenerTls._links",
     ),
@@ -85,7 +85,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "security/tokens.py:TokenCredentials._derived",
     ),
     "Sessions of the console": (
-        "console/access.py:Accounts._sessions",
+        "console/access.py:SessionAccounts._sessions",
         "console/pool.py:ClientPool._idle",
     ),
 }
@@ -154,7 +154,9 @@ STORED: Mapping[str, str] = {
     "runtime/timers.py": "Timers._due Timers._heap Timers._queued",
     "security/acl_index.py": "AclIndex._by_id AclIndex._by_pattern",
     "server/monitoring/topics.py": "PartitionCollector._known",
-    "telemetry/subscriptions.py": "Subscriptions._texts Subscriptions._configured",
+    "telemetry/subscriptions.py": (
+        "TelemetrySubscriptions._texts TelemetrySubscriptions._configured"
+    ),
     "console/insight.py": "Inside._rates_now Inside._last_counts",
     "console/sampler.py": "GroupSamples._ends GroupSamples._histories",
     "console/topic_samples.py": "TopicSamples._topics",
@@ -174,7 +176,7 @@ OWN: Mapping[str, str] = {
     "metadata/image/framing.py": "MetadataCodec._levels MetadataCodec._framers",
     "metadata/broker/isr_keeper.py": "IsrKeeper._failures",
     "metadata/broker/membership.py": "Membership._failed_directories",
-    "metrics/deflated.py": "DeflatedParts._known",
+    "metrics/deflated_parts.py": "DeflatedParts._known",
     "metrics/exposition.py": "Table._rows Table._next",
     "metrics/measures.py": "CleanerRun.skipped Measures.recovering",
     "metrics/requests.py": "Requests.apis",
@@ -218,19 +220,19 @@ PASSING: Mapping[str, str] = {
         "Acknowledging._results Acknowledging._empty Acknowledging._promises"
     ),
     "apis/shared/share_reads.py": "ShareReads._shares ShareReads._loading ShareReads.results",
-    "codec/compile.py": "Source.names Source._lines",
+    "codec/compile.py": "FunctionSource.names FunctionSource._lines",
     "codec/decode.py": "_Writer._run",
     "codec/encode.py": "_Writer._run",
     "console/pages/record_pages.py": "_Merging.failed",
-    "console/search.py": "Progress.failed Search._failed",
+    "console/search.py": "SearchProgress.failed Search._failed",
     "console/pages/transactions.py": (
-        "Transaction.partitions Transactions.listed Transactions.failed"
+        "TransactionRow.partitions Transactions.listed Transactions.failed"
     ),
     "coordinator/transactions/broker_queues.py": "_Queue.waiting BrokerQueues._queues",
     "coordinator/transactions/completion.py": "Completion._remaining",
     "coordinator/groups/assignment.py": "Target._added Target._buckets",
     "coordinator/groups/consumer/reconcile.py": "_Difference.granted",
-    "coordinator/groups/consumer/uniform_mixed.py": "_Mixed._members _Mixed._subscribers",
+    "coordinator/groups/consumer/mixed_assignor.py": "_Mixed._members _Mixed._subscribers",
     "coordinator/groups/group.py": "Turn._drafts",
     "coordinator/groups/coordinator.py": "GroupCoordinator.held_assignments",
     "coordinator/groups/long_work.py": "LongWork._works _Work.waiting",

@@ -9,10 +9,10 @@ from tests.manual_clock import ManualClock
 from tests.memory.heap import holders
 from tests.memory.requests import requests_with
 from tests.simulation.disk import SimulatedDisk
+from wirekafka.bounded_memory import Remembered
 from wirekafka.codec.message import UnencodableMessage
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.metrics.measures import Measures
-from wirekafka.remembered import Remembered
 
 
 def test_no_name_in_a_refused_request_outlives_its_connection() -> None:

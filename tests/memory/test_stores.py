@@ -26,6 +26,7 @@ from tests.server.test_lag import commit
 from tests.server.test_measured_pipeline import FETCH, produce_request
 from tests.telemetry.sequences import alter
 from tests.telemetry.test_telemetry import otlp
+from wirekafka.bounded_memory import Remembered
 from wirekafka.codec.message import Request
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.coordinator import java_order, shards
@@ -44,7 +45,6 @@ from wirekafka.protocol.heartbeat import HeartbeatRequest
 from wirekafka.protocol.push_telemetry import PushTelemetryRequest
 from wirekafka.protocol.share_fetch import ShareFetchRequest
 from wirekafka.quotas import address_quotas, client_quotas
-from wirekafka.remembered import Remembered
 from wirekafka.replication.fetching import fetch_sessions, readers
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.share import sessions as share_sessions

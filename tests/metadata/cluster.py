@@ -18,7 +18,7 @@ from wirekafka.metadata.broker.dynamic_config import DynamicConfig
 from wirekafka.metadata.broker.publish import Publisher
 from wirekafka.metadata.controller.controller import Controller
 from wirekafka.metadata.controller.features import Bootstrap, bootstrap_features
-from wirekafka.metadata.controller.heartbeats import Heartbeat
+from wirekafka.metadata.controller.heartbeats import BrokerHeartbeat
 from wirekafka.metadata.controller.producer_ids import ProducerIdSupply
 from wirekafka.metadata.controller.registration import Endpoint, RegisterBroker
 from wirekafka.metadata.controller.topics import CreateTopics, NewTopic
@@ -141,7 +141,7 @@ class Cluster:
     def beat(self, id: int, **wants: bool):
         """A heartbeat of a broker that has applied the complete log."""
         return self.submit(
-            Heartbeat(
+            BrokerHeartbeat(
                 broker_id=id,
                 broker_epoch=self.controller.machine.image.brokers[id].epoch,
                 metadata_offset=self.log.end_offset - 1,

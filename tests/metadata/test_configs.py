@@ -8,8 +8,8 @@ from tests.metadata.cluster import Cluster
 from wirekafka.errors import Error
 from wirekafka.metadata.controller.configs import (
     AlterConfigs,
-    Change,
-    Kind,
+    ConfigChange,
+    ConfigOperation,
     ReplaceConfigs,
     ResourceChanges,
     changed,
@@ -17,7 +17,7 @@ from wirekafka.metadata.controller.configs import (
 from wirekafka.metadata.image.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from wirekafka.protocol.records import metadata as r
 
-SET, DELETE, APPEND, SUBTRACT = Kind
+SET, DELETE, APPEND, SUBTRACT = ConfigOperation
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def cluster():
 
 
 def alter(cluster, type, name, *changes, validate_only=False):
-    resource = ResourceChanges(type, name, [Change(*change) for change in changes])
+    resource = ResourceChanges(type, name, [ConfigChange(*change) for change in changes])
     [error] = cluster.submit(AlterConfigs([resource], validate_only))
     return error and (error.error, error.message)
 
@@ -66,7 +66,7 @@ def test_long_lists_are_changed_in_time_linear_in_their_length(kind):
     before = {option: ",".join(f"{number}:1" for number in range(count))}
     others = ",".join(f"{number}:2" for number in range(count))
     began_s = time.process_time()
-    after = changed(ResourceChanges(TOPIC, "t", [Change(option, kind, others)]), before)
+    after = changed(ResourceChanges(TOPIC, "t", [ConfigChange(option, kind, others)]), before)
     # Far more than it takes, and far less than if each item is compared with each other one.
     assert time.process_time() - began_s < 1
     assert len(after[option].split(",")) == (2 * count if kind is APPEND else count)
@@ -136,7 +136,7 @@ def test_validating_changes_nothing(cluster):
 
 def test_replacing_resets_what_is_not_named(cluster):
     alter(cluster, TOPIC, "t", ("retention.ms", SET, "7"))
-    resource = ResourceChanges(TOPIC, "t", [Change("segment.bytes", SET, "2000000")])
+    resource = ResourceChanges(TOPIC, "t", [ConfigChange("segment.bytes", SET, "2000000")])
     assert cluster.submit(ReplaceConfigs([resource])) == [None]
     assert configs(cluster) == {"segment.bytes": "2000000"}
 
@@ -179,7 +179,7 @@ def test_configs_are_deleted_with_their_topic_and_restored_from_the_log(cluster)
 
 
 def cordon(cluster, *paths, name="1", is_direct=True):
-    change = Change("cordoned.log.dirs", SET, ",".join(paths))
+    change = ConfigChange("cordoned.log.dirs", SET, ",".join(paths))
     resource = ResourceChanges(BROKER, name, [change])
     [error] = cluster.submit(AlterConfigs([resource], is_direct=is_direct))
     return error and (error.error, error.message)
@@ -203,7 +203,7 @@ def test_directories_are_cordoned_through_a_broker_and_released_at_a_controller_
 
 
 def test_replacing_configs_at_a_controller_cordons_nothing_new(cluster):
-    change = Change("cordoned.log.dirs", SET, "/a")
+    change = ConfigChange("cordoned.log.dirs", SET, "/a")
     resource = ResourceChanges(BROKER, "1", [change])
     [error] = cluster.submit(ReplaceConfigs([resource], is_direct=True))
     assert error.error is Error.INVALID_CONFIG

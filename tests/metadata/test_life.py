@@ -12,7 +12,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.elections import ElectionType, ElectLeaders
 from wirekafka.metadata.controller.features import FeatureUpdate, UpdateFeatures
-from wirekafka.metadata.controller.heartbeats import Heartbeat
+from wirekafka.metadata.controller.heartbeats import BrokerHeartbeat
 from wirekafka.metadata.controller.producer_ids import AllocateProducerIds
 from wirekafka.metadata.controller.registration import UnregisterBroker
 from wirekafka.metadata.image.image import MetadataImage
@@ -120,7 +120,9 @@ def test_after_an_unclean_shutdown_the_last_leader_is_elected_uncleanly(cluster)
 
 def test_the_epoch_of_an_earlier_registration_is_fenced(cluster):
     with pytest.raises(KafkaError) as caught:
-        cluster.submit(Heartbeat(broker_id=1, broker_epoch=epoch(cluster) - 1, metadata_offset=99))
+        cluster.submit(
+            BrokerHeartbeat(broker_id=1, broker_epoch=epoch(cluster) - 1, metadata_offset=99)
+        )
     assert caught.value.error is Error.STALE_BROKER_EPOCH
 
 

@@ -6,7 +6,12 @@ import pytest
 
 from tests.metadata.cluster import Cluster, EmptyCluster
 from tests.metadata.test_isr_changes import propose
-from wirekafka.metadata.controller.configs import AlterConfigs, Change, Kind, ResourceChanges
+from wirekafka.metadata.controller.configs import (
+    AlterConfigs,
+    ConfigChange,
+    ConfigOperation,
+    ResourceChanges,
+)
 from wirekafka.metadata.controller.features import AbortTransaction, Bootstrap, bootstrap_features
 from wirekafka.metadata.image.framing import MetadataCodec
 from wirekafka.metadata.image.image import TOPIC
@@ -82,7 +87,7 @@ def test_unclean_elections_are_held_where_a_topic_allows_them(is_allowed: bool) 
     cluster.beat(2, wants_fence=True)
     assert leader(cluster) == -1
     if is_allowed:
-        change = Change("unclean.leader.election.enable", Kind.SET, "true")
+        change = ConfigChange("unclean.leader.election.enable", ConfigOperation.SET, "true")
         cluster.submit(AlterConfigs([ResourceChanges(TOPIC, "t", [change])]))
     pass_time(cluster, INTERVAL_S)
     assert leader(cluster) == (1 if is_allowed else -1)

@@ -9,7 +9,12 @@ from tests.manual_clock import ManualClock
 from tests.metadata.cluster import Cluster, RecordingHost
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.broker.publish import Publisher
-from wirekafka.metadata.controller.configs import AlterConfigs, Change, Kind, ResourceChanges
+from wirekafka.metadata.controller.configs import (
+    AlterConfigs,
+    ConfigChange,
+    ConfigOperation,
+    ResourceChanges,
+)
 from wirekafka.metadata.controller.topics import (
     CreatePartitions,
     CreateTopics,
@@ -74,7 +79,9 @@ def test_dynamic_configs_of_this_broker_and_of_all_are_applied(cluster):
     cluster.register(2)
     cluster.host.done.clear()
     for name in ("1", "2", ""):
-        resource = ResourceChanges(4, name, [Change("log.retention.ms", Kind.SET, "7")])
+        resource = ResourceChanges(
+            4, name, [ConfigChange("log.retention.ms", ConfigOperation.SET, "7")]
+        )
         assert cluster.submit(AlterConfigs([resource])) == [None]
     min_isr = {"min.insync.replicas": "1"}
     assert cluster.host.done == [

@@ -4,12 +4,12 @@ from wirekafka.metrics.client_metrics import (
     MOST_NAMES,
     MOST_OF_CLIENT,
     MOST_SERIES,
+    ClientIdentity,
     ClientMetrics,
-    Identity,
     Point,
 )
 
-WHO = Identity("client", "id", ("x", "1"))
+WHO = ClientIdentity("client", "id", ("x", "1"))
 
 
 def points(count: int, *, names: int = 1, topic: str = "t") -> list[Point]:

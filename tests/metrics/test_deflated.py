@@ -7,7 +7,7 @@ import gzip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wirekafka.metrics.deflated import DeflatedParts
+from wirekafka.metrics.deflated_parts import DeflatedParts
 
 parts = st.lists(
     st.one_of(st.text(), st.builds(lambda text: text * 20_000, st.text(min_size=1, max_size=3)))

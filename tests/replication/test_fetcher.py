@@ -10,8 +10,8 @@ import pytest
 from tests.log.batches import reopened
 from tests.replication.replicas import Replicas
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.fetching.fetcher import Fetched, Fetcher
-from wirekafka.replication.fetching.fetcher_session import FollowedKey, Plan, Position
+from wirekafka.replication.fetching.fetcher import FetchedPartition, Fetcher
+from wirekafka.replication.fetching.fetcher_session import FollowedKey, PartitionFetch, Plan
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.replica import PartitionIdentity
@@ -51,7 +51,7 @@ class Following:
         assert plan is not None
         return plan
 
-    def fetched(self, key: FollowedKey, **changes: object) -> Fetched:
+    def fetched(self, key: FollowedKey, **changes: object) -> FetchedPartition:
         """The leader's response for one partition, as the follower stands."""
         data = self.all[key].fetch(2)
         values: dict[str, object] = {
@@ -61,13 +61,13 @@ class Following:
             "diverging": data.diverging,
             "records": data.records,
         }
-        return Fetched(**(values | changes))  # type: ignore[arg-type]
+        return FetchedPartition(**(values | changes))  # type: ignore[arg-type]
 
     def take(self, key: FollowedKey, **changes: object) -> None:
         self.fetcher.take(key, self.fetched(key, **changes), self.now_ms)
 
     def fail(self, error: Error, key: FollowedKey | None = None) -> None:
-        failed = Fetched(
+        failed = FetchedPartition(
             error=error, high_watermark=-1, start_offset=-1, diverging=None, records=b""
         )
         self.fetcher.take(key or self.key, failed, self.now_ms)
@@ -77,12 +77,12 @@ def test_a_full_request_is_followed_by_incremental_ones_with_what_changed() -> N
     following = Following(3)
     first = following.plan()
     assert (first.session_id, first.session_epoch, first.forgotten) == (0, 0, [])
-    assert dict(first.wanted) == {key: Position(0, 0, -1, 0) for key in following.all}
+    assert dict(first.wanted) == {key: PartitionFetch(0, 0, -1, 0) for key in following.all}
     following.fetcher.accept(77)
     key = next(iter(following.all))
     following.all[key].append(b"v")
     following.take(key)
-    assert following.plan() == (77, 1, {key: Position(0, 1, 0, 0)}, [])
+    assert following.plan() == (77, 1, {key: PartitionFetch(0, 1, 0, 0)}, [])
     following.fetcher.accept(77)
     assert following.plan() == (77, 2, {}, []), "nothing has changed, the session goes on"
 
@@ -262,7 +262,7 @@ def test_a_partition_out_of_range_waits_for_the_leaders_offsets() -> None:
     assert following.fetcher.out_of_range() == [following.only[2]]
     assert following.fetcher.out_of_range() == []
     following.fetcher.return_to_range(following.only[2], (7, 9), following.now_ms)
-    assert following.plan().wanted[following.key] == Position(0, 7, -1, 7)
+    assert following.plan().wanted[following.key] == PartitionFetch(0, 7, -1, 7)
 
 
 def test_unknown_offsets_of_the_leader_are_requested_again_later() -> None:
@@ -287,10 +287,10 @@ def test_a_divergence_is_truncated_and_fetched_again() -> None:
     replicas.elect(1, 1)
     replicas.append(b"kept")
     following.fetcher.follow(replicas[2], following.now_ms)
-    assert following.plan().wanted[following.key] == Position(2, 2, 1, 0)
+    assert following.plan().wanted[following.key] == PartitionFetch(2, 2, 1, 0)
     following.fetcher.accept(5)
     following.take(following.key)
-    assert following.plan().wanted[following.key] == Position(2, 1, 0, 0)
+    assert following.plan().wanted[following.key] == PartitionFetch(2, 1, 0, 0)
     following.fetcher.accept(5)
     following.take(following.key)
     assert replicas.stored(2) == replicas.stored(1)
@@ -406,4 +406,4 @@ def test_a_log_without_leader_epochs_is_truncated_to_its_high_watermark() -> Non
     replicas[2].log.epochs.clear()
     replicas.elect(1, 1, 2)
     following.fetcher.follow(replicas[2], following.now_ms)
-    assert following.plan().wanted[following.key] == Position(1, 1, -1, 0)
+    assert following.plan().wanted[following.key] == PartitionFetch(1, 1, -1, 0)

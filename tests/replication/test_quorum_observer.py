@@ -14,7 +14,7 @@ from wirekafka.log.files import RealDisk
 from wirekafka.metadata.image.framing import MetadataCodec, UnknownMetadata
 from wirekafka.protocol.records.metadata import TopicRecord
 from wirekafka.replication.raft import snapshot_file
-from wirekafka.replication.raft.fetched import Fetched, Position
+from wirekafka.replication.raft.log_fetch import FetchedLog, LogPosition
 from wirekafka.replication.raft.metadata_log import WrongQuorum
 from wirekafka.replication.raft.quorum_log import DivergedMetadata, QuorumLog
 from wirekafka.replication.raft.quorum_state import QuorumState
@@ -54,7 +54,7 @@ class Start:
 
     def fetch(self, records=b"", high_watermark=0, diverging=None):
         return self.observer.take(
-            Fetched(
+            FetchedLog(
                 asked=self.observer.position,
                 high_watermark=high_watermark,
                 records=records,
@@ -106,9 +106,9 @@ def snapshot(*names, epoch=1):
 def test_batches_are_delivered_once_the_leader_has_committed_them(start):
     broker = start()
     broker.enter(1)
-    assert broker.observer.position == Position(1, 0, 0, 0)
+    assert broker.observer.position == LogPosition(1, 0, 0, 0)
     assert broker.fetch(topics(0, "a", "b"), high_watermark=0)
-    assert broker.observer.position == Position(1, 2, 1, 0)
+    assert broker.observer.position == LogPosition(1, 2, 1, 0)
     assert broker.delivered == []
     assert broker.fetch(topics(2, "c"), high_watermark=2)
     assert broker.delivered == ["a", "b"]
@@ -122,11 +122,11 @@ def test_a_response_to_an_earlier_position_is_ignored(start):
     broker.enter(1)
     asked = broker.observer.position
     batch = topics(0, "a")
-    assert broker.observer.take(Fetched(asked=asked, high_watermark=1, records=batch))
-    assert not broker.observer.take(Fetched(asked=asked, high_watermark=1, records=batch))
+    assert broker.observer.take(FetchedLog(asked=asked, high_watermark=1, records=batch))
+    assert not broker.observer.take(FetchedLog(asked=asked, high_watermark=1, records=batch))
     asked = broker.observer.position
     broker.enter(2)
-    late = Fetched(asked=asked, high_watermark=2, records=topics(1, "b"))
+    late = FetchedLog(asked=asked, high_watermark=2, records=topics(1, "b"))
     assert not broker.observer.take(late), "of a leader that was replaced"
     assert broker.delivered == ["a"]
 
@@ -147,7 +147,7 @@ def test_uncommitted_records_are_truncated_where_the_logs_diverge(start):
     broker.enter(2)
     # The new leader's epoch 1 ended at offset 1; its high watermark is not applied yet.
     assert broker.fetch(high_watermark=2, diverging=(1, 1))
-    assert broker.observer.position == Position(2, 1, 1, 1)
+    assert broker.observer.position == LogPosition(2, 1, 1, 1)
     assert broker.fetch(topics(1, "b", epoch=2), high_watermark=2)
     assert broker.delivered == ["a", "b"]
 
@@ -187,7 +187,7 @@ def test_after_a_restart_the_log_is_delivered_once_the_leader_confirms_it(start)
     broker.fetch(topics(0, "a", "b"), high_watermark=2)
     broker = start()
     assert broker.delivered == []
-    assert broker.observer.position == Position(1, 2, 1, 0)
+    assert broker.observer.position == LogPosition(1, 2, 1, 0)
     broker.fetch(high_watermark=2)
     assert broker.delivered == ["a", "b"]
 
@@ -204,7 +204,7 @@ def test_a_start_begins_with_its_own_snapshot(start):
     broker.fetch(topics(2, "c"), high_watermark=3)
     broker = start()
     assert broker.delivered == ["snapshot", "a", "b"]
-    assert broker.observer.position == Position(1, 3, 1, 2)
+    assert broker.observer.position == LogPosition(1, 3, 1, 2)
     broker.fetch(high_watermark=3)
     assert broker.delivered == ["snapshot", "a", "b", "c"]
 
@@ -215,13 +215,13 @@ def test_a_snapshot_of_the_leader_replaces_everything(start, path):
     broker.fetch(topics(0, "a"), high_watermark=1)
     broker.install(SnapshotId(9, 3), snapshot("x", "y", epoch=3))
     assert broker.delivered == ["a", "snapshot", "x", "y"]
-    assert broker.observer.position == Position(4, 9, 3, 9)
+    assert broker.observer.position == LogPosition(4, 9, 3, 9)
     assert broker.fetch(topics(9, "z", epoch=4), high_watermark=10)
     assert broker.delivered[-1] == "z" and broker.observer.start_offset == 9
     assert (path / "__cluster_metadata-0" / "00000000000000000009-0000000003.checkpoint").exists()
     broker = start()
     assert broker.delivered == ["snapshot", "x", "y"]
-    assert broker.observer.position == Position(4, 10, 4, 9)
+    assert broker.observer.position == LogPosition(4, 10, 4, 9)
     # An own snapshot afterwards keeps the log from the leader's on.
     broker.fetch(high_watermark=10)
     assert broker.observer.write_snapshot([], MetadataCodec()) == SnapshotId(10, 4)
@@ -296,7 +296,7 @@ def test_a_crash_between_a_snapshot_and_the_new_log_is_repaired(start, path):
     (path / "__cluster_metadata-0" / name).write_bytes(snapshot("x", epoch=3))
     broker = start()
     assert broker.delivered == ["snapshot", "x"]
-    assert broker.observer.position == Position(4, 9, 3, 9)
+    assert broker.observer.position == LogPosition(4, 9, 3, 9)
 
 
 def test_a_log_without_its_beginning_is_refused(start, path):

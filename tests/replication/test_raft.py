@@ -11,7 +11,7 @@ from wirekafka.replication.raft.messages import (
     BeginEpoch,
     EndEpoch,
     EpochAnswer,
-    Leadership,
+    LeaderAndEpoch,
     RemoveVoter,
     ReplicaKey,
     UpdateVoter,
@@ -305,7 +305,7 @@ def test_a_second_leader_of_an_epoch_is_not_followed():
     quorum = Quorum()
     quorum.elect(1)
     two = quorum[2]
-    other = Leadership(3, 1, ((LISTENER, "host", 3),))
+    other = LeaderAndEpoch(3, 1, ((LISTENER, "host", 3),))
     two.raft.begin_epoch(BeginEpoch(voter=two.key, leadership=other), two.now)
     assert two.raft.leadership[:2] == (1, 1)
 

@@ -9,9 +9,9 @@ import pytest
 from tests.in_process import batch
 from wirekafka.codec.batch import with_prefix
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.protocol.records.control import Marker, encode_marker
-from wirekafka.replication.share.aborted import archive_aborted
+from wirekafka.replication.share.aborted_records import archive_aborted
 from wirekafka.replication.share.acknowledgement import Acknowledgement, acknowledge
 from wirekafka.replication.share.acquisition import Acquisition, FetchedBatches, acquire
 from wirekafka.replication.share.in_flight import StoredRun

@@ -16,7 +16,7 @@ from wirekafka.security.jaas import parse
 from wirekafka.security.sasl.exchange import AuthenticationFailed, Challenge, Success
 from wirekafka.security.sasl.jwt import InvalidKeys, JwtValidator, read_keys
 from wirekafka.security.sasl.oauthbearer import LOGIN_MODULE, OAuthBearer, TokenRefused, Validator
-from wirekafka.security.sasl.unsecured import UnsecuredValidator
+from wirekafka.security.sasl.unsecured_tokens import UnsecuredValidator
 
 RSA = RSAKey.generate_key(2048, {"kid": "first", "use": "sig"})
 OTHER = RSAKey.generate_key(2048, {"kid": "first"})

@@ -1,6 +1,6 @@
 """The sessions of a login: when they end."""
 
-from wirekafka.security.sasl.exchange import Exchange, Success
+from wirekafka.security.sasl.exchange import SaslExchange, Success
 from wirekafka.security.sasl.login import Enabled, Expected, Login
 
 NOW_MS = 1_700_000_000_000
@@ -12,7 +12,7 @@ class Admitting:
     def __init__(self, expires_ms: int | None):
         self._expires_ms = expires_ms
 
-    def start(self) -> Exchange:
+    def start(self) -> SaslExchange:
         return self
 
     def respond(self, token: bytes, now_ms: int) -> Success:

@@ -33,7 +33,7 @@ from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
 from wirekafka.runtime.observation import Committed
 from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.controllers.quorum_messages import Wire
+from wirekafka.server.controllers.quorum_messages import QuorumWire
 
 LISTENER = "CONTROLLER"
 PORT = 9093
@@ -115,7 +115,7 @@ class Member:
         raft.load()
         parts = DriverParts(
             clock=clock,
-            wire=Wire(cluster_id="cluster", listener=LISTENER, config=config),
+            wire=QuorumWire(cluster_id="cluster", listener=LISTENER, config=config),
             connect=self._connect,
             servers=quorum.servers,
             failed=self.failures.append,

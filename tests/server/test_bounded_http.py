@@ -13,7 +13,7 @@ from tests.eventually import eventually
 from wirekafka.config.address import Address
 from wirekafka.server import bounded_http
 from wirekafka.server.bounded_http import BoundedServer
-from wirekafka.server.monitoring.endpoint import Application, Endpoint
+from wirekafka.server.monitoring.endpoint import Application, MonitoringEndpoint
 from wirekafka.testing.control_port import ControlPort
 
 
@@ -28,7 +28,7 @@ def metrics() -> Iterator[Address]:
     application = Application(
         lambda openmetrics: ["x 1\n"], health, hosts=frozenset({"broker.test"})
     )
-    endpoint = Endpoint(Address("127.0.0.1", 0), application)
+    endpoint = MonitoringEndpoint(Address("127.0.0.1", 0), application)
     endpoint.start()
     yield endpoint.address
     endpoint.stop()

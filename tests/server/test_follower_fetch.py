@@ -12,7 +12,7 @@ from wirekafka.codec.message import MalformedMessage
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error
 from wirekafka.protocol.fetch import FetchRequest, FetchResponse
-from wirekafka.replication.fetching.fetcher_session import FollowedKey, Plan, Position
+from wirekafka.replication.fetching.fetcher_session import FollowedKey, PartitionFetch, Plan
 from wirekafka.server.peers.follower_fetch import (
     FollowerFetch,
     LeaderResponse,
@@ -44,11 +44,11 @@ class Follower:
         assert self.fetch.planned(plan).encode(correlation_id, _CLIENT_ID, version) == expected
 
 
-def wanted(random: Random, count: int, topics: int = 1) -> dict[FollowedKey, Position]:
+def wanted(random: Random, count: int, topics: int = 1) -> dict[FollowedKey, PartitionFetch]:
     ids = [random.randbytes(16) for _ in range(topics)]
     keys = [(random.choice(ids), index) for index in range(count)]
     return {
-        key: Position(
+        key: PartitionFetch(
             leader_epoch=random.choice((-1, 0, 7, 0x7FFFFFFF)),
             fetch_offset=random.choice((0, random.randrange(1 << 40), _LARGEST)),
             last_fetched_epoch=random.choice((-1, 3, 0x7FFFFFFF)),

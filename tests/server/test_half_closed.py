@@ -25,7 +25,11 @@ from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.protocol.api_versions import ApiVersionsRequest
 from wirekafka.protocol.produce import ProduceRequest
-from wirekafka.server.connections.half_closed import MOST_BYTES, MOST_CONNECTIONS, HalfClosed
+from wirekafka.server.connections.half_closed_connections import (
+    MOST_BYTES,
+    MOST_CONNECTIONS,
+    HalfClosed,
+)
 from wirekafka.testing import Broker
 
 __all__ = ["gate", "served"]

@@ -40,7 +40,7 @@ from wirekafka.runtime.observation import Committed
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controllers.controller_search import ControllerSearch, Quorum
 from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.controllers.quorum_messages import Wire
+from wirekafka.server.controllers.quorum_messages import QuorumWire
 from wirekafka.server.net import SocketNet
 from wirekafka.server.peers.peer import Peer, PeerOptions
 
@@ -170,7 +170,7 @@ class Stage:
             raft,
             DriverParts(
                 clock=clock,
-                wire=Wire(cluster_id="c", listener="CONTROLLER", config=config),
+                wire=QuorumWire(cluster_id="c", listener="CONTROLLER", config=config),
                 connect=connect,
                 servers=servers,
                 failed=self.failures.append,

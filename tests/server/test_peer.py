@@ -17,7 +17,7 @@ from wirekafka.protocol.fetch import FetchRequest, FetchResponse
 from wirekafka.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.net import SocketNet
-from wirekafka.server.peers.outgoing import Outgoing
+from wirekafka.server.peers.outgoing_request import OutgoingRequest
 from wirekafka.server.peers.peer import Peer, PeerOptions
 
 _HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -252,17 +252,17 @@ def test_a_callback_may_close_the_peer_or_send_again() -> None:
         def again(response: Any) -> None:
             found.append(response)
             if len(found) < 3:
-                peer.post(Outgoing(_HEARTBEAT), again, timeout_ms=_LONG_MS)
+                peer.post(OutgoingRequest(_HEARTBEAT), again, timeout_ms=_LONG_MS)
             else:
                 peer.close()
 
-        peer.post(Outgoing(_HEARTBEAT), again, timeout_ms=_LONG_MS)
+        peer.post(OutgoingRequest(_HEARTBEAT), again, timeout_ms=_LONG_MS)
         for number in range(3):
             (await other.asked.get()).answer(HeartbeatResponse(error_code=number))
         while len(found) < 3:
             await asyncio.sleep(0)
         assert [each.error_code for each in found] == [0, 1, 2]
-        peer.post(Outgoing(_HEARTBEAT), found.append, timeout_ms=_LONG_MS)
+        peer.post(OutgoingRequest(_HEARTBEAT), found.append, timeout_ms=_LONG_MS)
         assert found[3].error is Error.NETWORK_EXCEPTION
 
     with_peer(scenario)
@@ -278,8 +278,10 @@ def test_a_callback_may_close_a_peer_that_cannot_connect_or_times_out() -> None:
 
         clock = LoopClock(asyncio.get_running_loop())
         failing = Peer(SocketNet(), clock, PeerOptions("127.0.0.1", 1, "broker-1"))
-        failing.post(Outgoing(_HEARTBEAT), partial(close, closed=failing), timeout_ms=_LONG_MS)
-        peer.post(Outgoing(_HEARTBEAT), partial(close, closed=peer), timeout_ms=100)
+        failing.post(
+            OutgoingRequest(_HEARTBEAT), partial(close, closed=failing), timeout_ms=_LONG_MS
+        )
+        peer.post(OutgoingRequest(_HEARTBEAT), partial(close, closed=peer), timeout_ms=100)
         patient = asking(peer)
         assert (await failure(patient)).error is Error.NETWORK_EXCEPTION
         while len(found) < 2:

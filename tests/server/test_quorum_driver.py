@@ -20,14 +20,14 @@ from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.raft.messages import (
     Answer,
     FetchPosition,
-    Leadership,
+    LeaderAndEpoch,
     Outgoing,
     ReplicaKey,
     Vote,
 )
 from wirekafka.runtime.promise import Promise
 from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.controllers.quorum_messages import Wire
+from wirekafka.server.controllers.quorum_messages import QuorumWire
 
 ONE, TWO = ReplicaKey(1), ReplicaKey(2)
 SERVERS = (Address("first", 1), Address("second", 2))
@@ -45,7 +45,7 @@ class ScriptedRaft:
         self.on_output: Any = None
         self.is_leader = False
         self.voters = (ONE, TWO)
-        self.leadership = Leadership(-1, 7)
+        self.leadership = LeaderAndEpoch(-1, 7)
         self.due_ms: int | None = None
         self.outbox: list[Outgoing] = []
         self.answers: list[tuple[Outgoing, Answer | KafkaError]] = []
@@ -110,7 +110,7 @@ class Stage:
             self.raft,  # type: ignore[arg-type]
             DriverParts(
                 clock=self.clock,
-                wire=Wire(cluster_id="c", listener="CONTROLLER", config=BrokerConfig.of()),
+                wire=QuorumWire(cluster_id="c", listener="CONTROLLER", config=BrokerConfig.of()),
                 connect=self._connect,
                 servers=SERVERS,
                 failed=self.failures.append,
@@ -292,7 +292,7 @@ def test_a_stopping_leader_waits_for_its_successor() -> None:
         stopping = asyncio.create_task(stage.driver.stop())
         await stage.run()
         assert stage.raft.has_resigned and not stopping.done()
-        stage.raft.leadership = Leadership(-1, 8)
+        stage.raft.leadership = LeaderAndEpoch(-1, 8)
         stage.raft.on_output()
         await stage.run()
         assert stopping.done()

@@ -24,9 +24,9 @@ from wirekafka.protocol.vote import VoteResponse
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.raft import messages as m
 from wirekafka.replication.raft.snapshot_file import SnapshotId
-from wirekafka.server.controllers.quorum_messages import Wire, decoded, encoded, exact_version
+from wirekafka.server.controllers.quorum_messages import QuorumWire, decoded, encoded, exact_version
 
-WIRE = Wire(
+WIRE = QuorumWire(
     cluster_id="cluster",
     listener="CONTROLLER",
     config=BrokerConfig.of(
@@ -39,7 +39,7 @@ WIRE = Wire(
 )
 ONE, TWO = m.ReplicaKey(1, b"1" * 16), m.ReplicaKey(2, b"2" * 16)
 ENDPOINTS = (("CONTROLLER", "one", 9093), ("SECURE", "one", 9094))
-LEADERSHIP = m.Leadership(1, 7, ENDPOINTS)
+LEADERSHIP = m.LeaderAndEpoch(1, 7, ENDPOINTS)
 LISTENERS = [
     LeaderEndpoint(name="CONTROLLER", host="one", port=9093),
     LeaderEndpoint(name="SECURE", host="one", port=9094),
@@ -160,12 +160,12 @@ NODES = [
     QuorumNodeEndpoint(node_id=3, host="three", port=1),
     QuorumNodeEndpoint(node_id=1, host="one", port=9093),
 ]
-REPORTED = m.Leadership(1, 7, (("CONTROLLER", "one", 9093),))
+REPORTED = m.LeaderAndEpoch(1, 7, (("CONTROLLER", "one", 9093),))
 
 
 def test_a_vote_is_granted_or_refused_with_the_leader_that_is_known() -> None:
     topics = answer_of(VoteResponse, leader_id=-1, leader_epoch=7, vote_granted=True)
-    expected = m.VoteAnswer(leadership=m.Leadership(-1, 7), granted=True)
+    expected = m.VoteAnswer(leadership=m.LeaderAndEpoch(-1, 7), granted=True)
     assert answered(VOTE, VoteResponse(topics=topics)) == expected
     fenced = Error.FENCED_LEADER_EPOCH
     topics = answer_of(VoteResponse, error_code=fenced, leader_id=1, leader_epoch=7)
@@ -226,7 +226,7 @@ def test_a_part_of_a_snapshot_has_its_position_and_the_whole_size() -> None:
     response = FetchSnapshotResponse(topics=[topic(name=METADATA_TOPIC, partitions=[partition])])
     found: Any = answered(SNAPSHOT, response)
     assert (found.size_bytes, found.position, bytes(found.data)) == (100, 10, b"part")
-    assert found.leadership == m.Leadership(1, 7)
+    assert found.leadership == m.LeaderAndEpoch(1, 7)
 
 
 def test_changes_of_the_voters_are_answered_with_an_error_code() -> None:

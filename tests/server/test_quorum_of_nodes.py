@@ -11,7 +11,7 @@ import pytest
 from tests.ports import free_ports
 from wirekafka.codec.frame import encode_request
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.checks.unsupported import refuse_unsupported
+from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.option import ConfigError
 from wirekafka.metadata.controller.topics import NewTopic
 from wirekafka.metadata.image.framing import MetadataCodec

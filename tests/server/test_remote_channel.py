@@ -37,8 +37,8 @@ from wirekafka.protocol.describe_quorum import DescribeQuorumRequest, DescribeQu
 from wirekafka.protocol.envelope import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
 from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange, IsrMember
 from wirekafka.server.clock import LoopClock
-from wirekafka.server.controllers.controller_search import Controller, ControllerSearch, Quorum
-from wirekafka.server.controllers.remote_channel import BACKOFF, RemoteChannel, Route
+from wirekafka.server.controllers.controller_search import ControllerSearch, FoundController, Quorum
+from wirekafka.server.controllers.remote_channel import BACKOFF, ControllerRoute, RemoteChannel
 from wirekafka.server.net import SocketNet
 from wirekafka.server.peers.peer import Peer, PeerOptions
 
@@ -90,8 +90,8 @@ class Stage:
             )
             each.answers[DescribeQuorumRequest] = _quorum_at(77)
 
-    def controller(self, index: int) -> Controller:
-        return Controller(3000 + index, *self.controllers[index].address)
+    def controller(self, index: int) -> FoundController:
+        return FoundController(3000 + index, *self.controllers[index].address)
 
 
 def _quorum_at(high_watermark: int) -> DescribeQuorumResponse:
@@ -115,7 +115,7 @@ def on_stage(count: int, scenario: Callable[[Stage], Awaitable[None]]) -> None:
 
             quorum = Quorum(voters={}, bootstrap=[Address(*each.address) for each in nodes])
             search, feed = ControllerSearch(quorum, connect), Feed()
-            route = Route(
+            route = ControllerRoute(
                 search=search, connect=connect, clock=clock, config=lambda: _CONFIG, feed=feed
             )
             stage = Stage(nodes, search, RemoteChannel(route), feed)
@@ -207,7 +207,7 @@ def test_learned_leader_ends_a_search() -> None:
     on_stage(2, scenario)
 
 
-async def _found(search: ControllerSearch) -> Controller:
+async def _found(search: ControllerSearch) -> FoundController:
     return await search.find()
 
 

@@ -17,7 +17,7 @@ from tests.raw_client import frame, response_in
 from tests.sasl_client import ScramClient
 from tests.server.test_logins import Client, settings
 from wirekafka.codec.message import Request
-from wirekafka.config.prefixed import jaas_option
+from wirekafka.config.prefixed_names import jaas_option
 from wirekafka.errors import Error
 from wirekafka.protocol.create_delegation_token import CreateDelegationTokenRequest
 from wirekafka.protocol.describe_configs import DescribeConfigsRequest

@@ -11,7 +11,12 @@ from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, Reso
 from tests.planted_secrets import planted
 from wirekafka import Broker
 from wirekafka.server.monitoring import wire_tap
-from wirekafka.server.monitoring.wire_tap import Choice, Exchange, TooManyWatches, Wire
+from wirekafka.server.monitoring.wire_tap import (
+    Choice,
+    TooManyWatches,
+    WatchedExchange,
+    WireWatches,
+)
 
 
 @pytest.fixture
@@ -20,13 +25,13 @@ def broker() -> Iterator[Broker]:
         yield broker
 
 
-def wire_of(broker: Broker) -> Wire:
+def wire_of(broker: Broker) -> WireWatches:
     engine = broker._engine
-    return Wire(engine._node, engine._loop)
+    return WireWatches(engine._node, engine._loop)
 
 
 @pytest.fixture
-def wire(broker: Broker) -> Wire:
+def wire(broker: Broker) -> WireWatches:
     return wire_of(broker)
 
 
@@ -41,7 +46,7 @@ def produce(made: confluent_kafka.Producer, value: str = "secret content") -> No
     assert made.flush(10) == 0
 
 
-def apis(found: list[Exchange] | None) -> list[str]:
+def apis(found: list[WatchedExchange] | None) -> list[str]:
     assert found is not None
     return [each.api for each in found]
 

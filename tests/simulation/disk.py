@@ -9,7 +9,7 @@ from enum import Enum
 from functools import lru_cache
 from random import Random
 
-from wirekafka.log.files import Buffer, DirectoryLocked, Entry
+from wirekafka.log.files import Buffer, DirectoryEntry, DirectoryLocked
 
 SECTOR_BYTES = 512
 UNBOUNDED_BYTES = 1 << 40
@@ -140,16 +140,16 @@ class SimulatedDisk:
         directory, name = self._parent(path)
         del directory.entries[name]
 
-    def list_directory(self, path: str) -> list[Entry]:
+    def list_directory(self, path: str) -> list[DirectoryEntry]:
         directory = self.node(path)
         assert isinstance(directory, DirectoryNode)
         found = []
         for name in sorted(directory.entries, key=lambda _: self.random.random()):
             node = directory.entries[name]
             if isinstance(node, FileNode):
-                found.append(Entry(name, False, len(node.data), node.modified_ms))
+                found.append(DirectoryEntry(name, False, len(node.data), node.modified_ms))
             else:
-                found.append(Entry(name, True, 0, 0))
+                found.append(DirectoryEntry(name, True, 0, 0))
         return found
 
     def make_directory(self, path: str) -> None:

@@ -24,7 +24,8 @@ from wirekafka.protocol.get_telemetry_subscriptions import (
 )
 from wirekafka.server.monitoring.client_metrics import TelemetryCollector
 from wirekafka.telemetry.instances import Push
-from wirekafka.telemetry.subscriptions import Client, Subscription
+from wirekafka.telemetry.subscriptions import Subscription
+from wirekafka.telemetry.subscriptions import TelemetryClient as Client
 
 KNOWN_ID = uuid.UUID(int=0x1234567890ABCDEF1122334455667788).bytes
 

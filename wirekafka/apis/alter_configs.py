@@ -12,8 +12,8 @@ from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.configs import (
-    Change,
-    Kind,
+    ConfigChange,
+    ConfigOperation,
     ReplaceConfigs,
     ResourceChanges,
     replaced,
@@ -65,8 +65,8 @@ async def _resources(request: AlterConfigsRequest, turns: Turns) -> list[Resourc
     return resources
 
 
-def _change(config: AlterConfigsRequest.Resource.AlterableConfig) -> Change:
-    return Change(config.name, Kind.SET, config.value)
+def _change(config: AlterConfigsRequest.Resource.AlterableConfig) -> ConfigChange:
+    return ConfigChange(config.name, ConfigOperation.SET, config.value)
 
 
 def _response(resource: ResourceChanges, error: KafkaError | None) -> _Response:

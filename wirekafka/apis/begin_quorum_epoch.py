@@ -16,7 +16,7 @@ from wirekafka.apis.shared.registry import ControllerCall, controller_api
 from wirekafka.errors import KafkaError
 from wirekafka.protocol.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
-from wirekafka.replication.raft.messages import BeginEpoch, EpochAnswer, Leadership
+from wirekafka.replication.raft.messages import BeginEpoch, EpochAnswer, LeaderAndEpoch
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
 _Topic = BeginQuorumEpochResponse.TopicData
@@ -31,7 +31,7 @@ async def begin_quorum_epoch(
     check_cluster_id(request.cluster_id, call)
     wanted = metadata_partition(request.topics)
     raft = call.controller.raft
-    leadership = Leadership(
+    leadership = LeaderAndEpoch(
         wanted.leader_id, wanted.leader_epoch, endpoints_of(request.leader_endpoints)
     )
     begin = BeginEpoch(

@@ -7,7 +7,7 @@ v1: failed log directories (KIP-858), v2: cordoned log directories (KIP-1066).
 from __future__ import annotations
 
 from wirekafka.apis.shared.registry import ControllerCall, controller_api
-from wirekafka.metadata.controller.heartbeats import Heartbeat
+from wirekafka.metadata.controller.heartbeats import BrokerHeartbeat
 from wirekafka.protocol.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
@@ -19,7 +19,7 @@ async def broker_heartbeat(
     """Renew the broker's session, and report whether it is fenced and may shut down."""
     call.authorize(CLUSTER_ACTION, CLUSTER)
     standing = await call.controller.submit(
-        Heartbeat(
+        BrokerHeartbeat(
             broker_id=request.broker_id,
             broker_epoch=request.broker_epoch,
             metadata_offset=request.current_metadata_offset,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, ControllerCall, api, at_controllers
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata import operations
 from wirekafka.metadata.image.view import controller_for_clients, nodes
+from wirekafka.protocol.authorized_operations import NOT_REQUESTED
 from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wirekafka.security.acl import ALTER, CLUSTER
 
@@ -47,7 +47,7 @@ def describe_cluster(request: DescribeClusterRequest, call: Call) -> DescribeClu
         cluster_authorized_operations=(
             call.cluster_operations()
             if request.include_cluster_authorized_operations
-            else operations.NOT_ASKED
+            else NOT_REQUESTED
         ),
     )
 
@@ -84,6 +84,6 @@ def describe_controllers(
         cluster_authorized_operations=(
             call.cluster_operations()
             if request.include_cluster_authorized_operations
-            else operations.NOT_ASKED
+            else NOT_REQUESTED
         ),
     )

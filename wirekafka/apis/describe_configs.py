@@ -8,7 +8,7 @@ from __future__ import annotations
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.config import describe, loggers
-from wirekafka.config.describe import ConfigEntry, Source
+from wirekafka.config.describe import ConfigEntry, ConfigSource
 from wirekafka.config.option import Type
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topic_names import check_name
@@ -124,7 +124,7 @@ def _logger_entry(name: str, level: str) -> ConfigEntry:
         name=name,
         value=level,
         read_only=False,
-        source=Source.DYNAMIC_BROKER_LOGGER,
+        source=ConfigSource.DYNAMIC_BROKER_LOGGER,
         sensitive=False,
         synonyms=[],
         type=Type.STRING,

@@ -10,7 +10,7 @@ from functools import partial
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.producers import Producer
+from wirekafka.log.producers import ProducerHistory
 from wirekafka.metadata.controller.topic_names import check_name
 from wirekafka.protocol.describe_producers import (
     DescribeProducersRequest,
@@ -69,7 +69,7 @@ def _describe(topic: str, call: Call, index: int) -> _Partition:
     )
 
 
-def _state(producer: Producer) -> _Partition.ProducerState:
+def _state(producer: ProducerHistory) -> _Partition.ProducerState:
     first_offset = producer.transaction_offset
     return _Partition.ProducerState(
         producer_id=producer.producer_id,

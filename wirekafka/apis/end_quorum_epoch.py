@@ -15,7 +15,7 @@ from wirekafka.apis.shared.registry import ControllerCall, controller_api
 from wirekafka.errors import KafkaError
 from wirekafka.protocol.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
-from wirekafka.replication.raft.messages import EndEpoch, EpochAnswer, Leadership, ReplicaKey
+from wirekafka.replication.raft.messages import EndEpoch, EpochAnswer, LeaderAndEpoch, ReplicaKey
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
 _Topic = EndQuorumEpochResponse.TopicData
@@ -30,7 +30,7 @@ async def end_quorum_epoch(
     check_cluster_id(request.cluster_id, call)
     wanted = metadata_partition(request.topics)
     raft = call.controller.raft
-    leadership = Leadership(
+    leadership = LeaderAndEpoch(
         wanted.leader_id, wanted.leader_epoch, endpoints_of(request.leader_endpoints)
     )
     preferred = [

@@ -15,7 +15,12 @@ from wirekafka.log.directories.log_directory import METADATA_TOPIC_ID
 from wirekafka.protocol.fetch import FetchRequest, FetchResponse
 from wirekafka.protocol.node_endpoints import NodeEndpoint
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
-from wirekafka.replication.raft.messages import FetchAnswer, FetchPosition, Leadership, ReplicaKey
+from wirekafka.replication.raft.messages import (
+    FetchAnswer,
+    FetchPosition,
+    LeaderAndEpoch,
+    ReplicaKey,
+)
 from wirekafka.runtime.promise import Promise
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
@@ -112,14 +117,14 @@ def _served(answer: FetchAnswer) -> _Partition:
     return data
 
 
-def _failed(error: Error, leadership: Leadership, call: ControllerCall) -> FetchResponse:
+def _failed(error: Error, leadership: LeaderAndEpoch, call: ControllerCall) -> FetchResponse:
     data = _Partition(
         partition_index=0, error_code=error, high_watermark=-1, aborted_transactions=None
     )
     return _response(data, leadership, call)
 
 
-def _response(data: _Partition, leadership: Leadership, call: ControllerCall) -> FetchResponse:
+def _response(data: _Partition, leadership: LeaderAndEpoch, call: ControllerCall) -> FetchResponse:
     data.current_leader = _Partition.LeaderIdAndEpoch(
         leader_id=leadership.leader_id, leader_epoch=leadership.epoch
     )

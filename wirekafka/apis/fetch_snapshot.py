@@ -9,7 +9,7 @@ from wirekafka.apis.shared.registry import ControllerCall, controller_api
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
-from wirekafka.replication.raft.messages import FetchSnapshot, Leadership, ReplicaKey
+from wirekafka.replication.raft.messages import FetchSnapshot, LeaderAndEpoch, ReplicaKey
 from wirekafka.replication.raft.snapshot_file import SnapshotId
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
@@ -72,7 +72,7 @@ def _served(request: FetchSnapshotRequest, wanted: _Wanted, call: ControllerCall
     return served
 
 
-def _name_leader(partition: _Partition, leadership: Leadership) -> None:
+def _name_leader(partition: _Partition, leadership: LeaderAndEpoch) -> None:
     partition.current_leader = _Partition.LeaderIdAndEpoch(
         leader_id=leadership.leader_id, leader_epoch=leadership.epoch
     )

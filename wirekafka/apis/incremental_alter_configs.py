@@ -8,7 +8,12 @@ from wirekafka.apis.shared import config_changes
 from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.configs import AlterConfigs, Change, ResourceChanges, changed
+from wirekafka.metadata.controller.configs import (
+    AlterConfigs,
+    ConfigChange,
+    ResourceChanges,
+    changed,
+)
 from wirekafka.metadata.image.image import BROKER_LOGGER
 from wirekafka.protocol.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -74,8 +79,10 @@ async def _resources(
     return resources
 
 
-def _change(config: IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig) -> Change:
-    return Change(config.name, config.config_operation, config.value)
+def _change(
+    config: IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig,
+) -> ConfigChange:
+    return ConfigChange(config.name, config.config_operation, config.value)
 
 
 def _alter_loggers(resource: ResourceChanges, call: Call, validate_only: bool) -> KafkaError | None:

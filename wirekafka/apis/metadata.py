@@ -9,10 +9,10 @@ from __future__ import annotations
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.topic_access import topics_by_id
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata import operations
 from wirekafka.metadata.controller.topic_names import check_name
 from wirekafka.metadata.image.image import PartitionImage, TopicImage
 from wirekafka.metadata.image.view import View, controller_for_clients, nodes
+from wirekafka.protocol.authorized_operations import NOT_REQUESTED
 from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
 from wirekafka.replication.partition.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from wirekafka.security.acl import CLUSTER, CREATE, DESCRIBE, TOPIC
@@ -52,7 +52,7 @@ async def metadata(request: MetadataRequest, call: Call) -> MetadataResponse:
         cluster_authorized_operations=(
             call.cluster_operations()
             if request.include_cluster_authorized_operations
-            else operations.NOT_ASKED
+            else NOT_REQUESTED
         ),
     )
 
@@ -90,7 +90,7 @@ class _Descriptions:
 
     def _operations(self, name: str) -> int:
         if not self._includes_operations:
-            return operations.NOT_ASKED
+            return NOT_REQUESTED
         return self._call.allowed_operations(TOPIC, name)
 
     def _partition(self, partition: PartitionImage) -> _Partition:

@@ -19,7 +19,7 @@ from wirekafka.coordinator.groups.streams.commands import (
 )
 from wirekafka.coordinator.groups.streams.configure import InternalTopic
 from wirekafka.coordinator.groups.streams.group import StreamsGroup
-from wirekafka.coordinator.groups.streams.member import Endpoint as MemberEndpoint
+from wirekafka.coordinator.groups.streams.member import ProcessEndpoint as MemberEndpoint
 from wirekafka.coordinator.groups.streams.status import Status, StatusCode
 from wirekafka.coordinator.groups.streams.tasks import TaskId, Tasks, read_tasks
 from wirekafka.coordinator.groups.streams.topology import Topology as GroupTopology

@@ -12,7 +12,7 @@ from pathlib import Path
 from wirekafka.cli import cluster_directory as layout
 from wirekafka.config.address import ANYWHERE, LARGEST_PORT, Address
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.endpoints.listeners import Listener, controller_names, listeners
+from wirekafka.config.endpoints.listeners import ListenerEndpoint, controller_names, listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import METRICS_LISTENER, metrics_listener, new_directories
 from wirekafka.config.sources import BUILT_IN, SINGLE_NODE, Setting
@@ -140,8 +140,8 @@ class _Addresses:
 
     brokers: Sequence[Mapping[str, str]]
     """The options of each broker, in the order of their ids."""
-    controller: Listener
-    advertised_controller: Listener | None
+    controller: ListenerEndpoint
+    advertised_controller: ListenerEndpoint | None
     """None if it is the same."""
     metrics: Address | None
     """The first broker's; None if there are none."""
@@ -199,16 +199,16 @@ class _Addresses:
         return {METRICS_LISTENER: str(self.metrics._replace(port=port))}
 
 
-def _controller(config: BrokerConfig, count: int, held: ExitStack) -> Listener:
+def _controller(config: BrokerConfig, count: int, held: ExitStack) -> ListenerEndpoint:
     """The controller's listener: as configured, else on the loopback after the brokers' ports."""
     configured = listeners(config)
     if configured.controller:
         return _moved(configured.controller[0], 0, held)
     name = (controller_names(config) or ["CONTROLLER"])[0]
-    return _moved(Listener(name, _LOOPBACK, configured.bound[0].port, ""), count, held)
+    return _moved(ListenerEndpoint(name, _LOOPBACK, configured.bound[0].port, ""), count, held)
 
 
-def _moved(listener: Listener, steps: int, held: ExitStack) -> Listener:
+def _moved(listener: ListenerEndpoint, steps: int, held: ExitStack) -> ListenerEndpoint:
     if listener.port:
         return listener._replace(port=listener.port + steps)
     free = held.enter_context(socket.socket())  # Held, so that each call finds another port.
@@ -216,7 +216,7 @@ def _moved(listener: Listener, steps: int, held: ExitStack) -> Listener:
     return listener._replace(port=free.getsockname()[1])
 
 
-def _take(taken: dict[int, str], listener: Listener, node: str) -> None:
+def _take(taken: dict[int, str], listener: ListenerEndpoint, node: str) -> None:
     if listener.port > LARGEST_PORT:
         reason = f"{node} would have port {listener.port}; the last one is {LARGEST_PORT}"
         raise _refused(str(listener), reason)
@@ -226,7 +226,7 @@ def _take(taken: dict[int, str], listener: Listener, node: str) -> None:
         raise _refused(str(listener), reason)
 
 
-def _joined(each: Sequence[Listener]) -> str:
+def _joined(each: Sequence[ListenerEndpoint]) -> str:
     return ",".join(map(str, each))
 
 

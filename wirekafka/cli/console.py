@@ -44,7 +44,7 @@ def command(
     """
     try:
         from wirekafka.console.sampler import Sampler
-        from wirekafka.console.settings import Settings
+        from wirekafka.console.settings import ConsoleSettings
         from wirekafka.console.web_server import WebServer
         from wirekafka.server.text_logs import TextFormatter
     except ModuleNotFoundError as error:
@@ -53,7 +53,7 @@ def command(
     handler.addFilter(EqualLines(handler))
     handler.setFormatter(TextFormatter("%(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level="INFO")
-    settings = Settings(
+    settings = ConsoleSettings(
         bootstrap=bootstrap,
         address=Address(host, port),
         config=ClientConfig.read(command_config) if command_config else None,

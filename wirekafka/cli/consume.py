@@ -13,16 +13,16 @@ import typer
 
 from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, note
 from wirekafka.client.client import Client, CliError
-from wirekafka.client.fetcher import Fetched, Fetcher
-from wirekafka.client.membership import Membership
-from wirekafka.visible import json_text, visible
+from wirekafka.client.fetcher import FetchedRecord, TopicFetcher
+from wirekafka.client.membership import GroupMembership
+from wirekafka.visible_text import json_text, visible
 
 _LATEST, _EARLIEST = -1, -2
 _COMMIT_EVERY_S = 5.0
 _TOKEN = re.compile(rb"%[tpoTkvh%]")
 
 
-class Limits(NamedTuple):
+class ConsumeLimits(NamedTuple):
     """When to stop: after a number of records, a time without one, or at the present end."""
 
     records: int | None
@@ -83,23 +83,25 @@ def command(
     """Print the records of a topic."""
     if group is not None and partition:
         raise CliError("--group and --partition: a group shares out the partitions itself")
-    limits = Limits(max_messages, timeout, at_end)
+    limits = ConsumeLimits(max_messages, timeout, at_end)
     write = (
         _json_line if as_json else _Template(template, _visible if sys.stdout.isatty() else _raw)
     )
     with Client(bootstrap, command_config) as client:
-        fetcher = Fetcher(client, topic, committed_only=committed_only)
+        fetcher = TopicFetcher(client, topic, committed_only=committed_only)
         if group is None:
             reading = _read_alone(fetcher, partition, start, limits)
         else:
-            reading = _read_in_group(fetcher, Membership(client, group, topic), start, limits)
+            reading = _read_in_group(fetcher, GroupMembership(client, group, topic), start, limits)
         count = _print(reading, fetcher, write)
     if sys.stderr.isatty():
         note(f"{count} records from {topic}")
 
 
 def _print(
-    reading: Generator[Fetched, None, None], fetcher: Fetcher, write: Callable[[Fetched], bytes]
+    reading: Generator[FetchedRecord, None, None],
+    fetcher: TopicFetcher,
+    write: Callable[[FetchedRecord], bytes],
 ) -> int:
     """Print records until the end or Ctrl-C; returns how many."""
     count = 0
@@ -119,16 +121,16 @@ def _print(
 
 
 def _read_alone(
-    fetcher: Fetcher, partitions: list[int] | None, start: str, limits: Limits
-) -> Generator[Fetched, None, None]:
+    fetcher: TopicFetcher, partitions: list[int] | None, start: str, limits: ConsumeLimits
+) -> Generator[FetchedRecord, None, None]:
     chosen = partitions or fetcher.partitions()
     fetcher.assign(start_offsets(fetcher, chosen, start))
     yield from _limited(fetcher, limits, lambda: False)
 
 
 def _read_in_group(
-    fetcher: Fetcher, membership: Membership, start: str, limits: Limits
-) -> Generator[Fetched, None, None]:
+    fetcher: TopicFetcher, membership: GroupMembership, start: str, limits: ConsumeLimits
+) -> Generator[FetchedRecord, None, None]:
     left = limits.records
     try:
         while left is None or left > 0:
@@ -153,7 +155,7 @@ def _read_in_group(
 class _Keeper:
     """Sends heartbeats and commits offsets between records."""
 
-    def __init__(self, fetcher: Fetcher, membership: Membership) -> None:
+    def __init__(self, fetcher: TopicFetcher, membership: GroupMembership) -> None:
         self._fetcher, self._membership = fetcher, membership
         self._committed_at = time.monotonic()
         self.rejoins = False
@@ -172,8 +174,8 @@ class _Keeper:
 
 
 def _limited(
-    fetcher: Fetcher, limits: Limits, interrupted: Callable[[], bool]
-) -> Generator[Fetched, None, None]:
+    fetcher: TopicFetcher, limits: ConsumeLimits, interrupted: Callable[[], bool]
+) -> Generator[FetchedRecord, None, None]:
     """Records until a limit is met or `interrupted()` says so, between fetches."""
     left = limits.records
     ends = fetcher.ends() if limits.at_end else None
@@ -196,7 +198,7 @@ def _limited(
                 return
 
 
-def start_offsets(fetcher: Fetcher, partitions: list[int], start: str) -> dict[int, int]:
+def start_offsets(fetcher: TopicFetcher, partitions: list[int], start: str) -> dict[int, int]:
     """The start offset of each partition; CliError for an invalid --from."""
     if not partitions:
         return {}
@@ -236,13 +238,13 @@ class _Template:
         self._pattern = template.encode().decode("unicode_escape").encode("latin-1")
         self._show = show
 
-    def __call__(self, record: Fetched) -> bytes:
+    def __call__(self, record: FetchedRecord) -> bytes:
         if self._pattern == b"%v\n":
             return self._show(record.value or b"") + b"\n"
         return _TOKEN.sub(lambda token: self._show(_piece(token[0], record)), self._pattern)
 
 
-def _piece(token: bytes, record: Fetched) -> bytes:
+def _piece(token: bytes, record: FetchedRecord) -> bytes:
     match token:
         case b"%t":
             return record.topic.encode()
@@ -264,7 +266,7 @@ def _piece(token: bytes, record: Fetched) -> bytes:
             return b"%"
 
 
-def _json_line(record: Fetched) -> bytes:
+def _json_line(record: FetchedRecord) -> bytes:
     fields: dict[str, Any] = {
         "topic": record.topic,
         "partition": record.partition,

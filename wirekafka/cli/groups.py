@@ -18,7 +18,7 @@ from wirekafka.cli.output import (
     show_table,
 )
 from wirekafka.client.client import Client, CliError, check
-from wirekafka.client.group_types import CLASSIC, TYPES, Group, GroupType, type_of
+from wirekafka.client.group_types import CLASSIC, TYPES, GroupType, ReportedGroup, type_of
 from wirekafka.client.offset_reset import plan_reset
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -180,7 +180,7 @@ def _without_members(found: Sequence[Report], what: str) -> Iterator[dict[str, A
                 yield row
 
 
-def _member_rows(group: Group) -> list[tuple[Any, ...]]:
+def _member_rows(group: ReportedGroup) -> list[tuple[Any, ...]]:
     return [
         (
             member.member_id,
@@ -195,7 +195,7 @@ def _member_rows(group: Group) -> list[tuple[Any, ...]]:
     ]
 
 
-def _partition_rows(client: Client, group: Group, kind: GroupType) -> list[tuple[Any, ...]]:
+def _partition_rows(client: Client, group: ReportedGroup, kind: GroupType) -> list[tuple[Any, ...]]:
     offsets = kind.offsets(client, group.name)
     owners = {partition: member for member in group.members for partition in member.partitions}
     known = sorted(offsets.keys() | owners.keys())

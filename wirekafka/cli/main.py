@@ -101,7 +101,7 @@ def _guarded(run: Callable[[], int | None]) -> int:
     except Exception as error:
         if not _is_expected(error):
             raise
-        from wirekafka.visible import visible
+        from wirekafka.visible_text import visible
 
         print(f"wirekafka: {visible(str(error))}", file=sys.stderr)
         return 1

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wirekafka.visible import json_text, one_line
+from wirekafka.visible_text import json_text, one_line
 
 Bootstrap = Annotated[
     str,

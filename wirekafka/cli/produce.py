@@ -35,7 +35,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class LineFormat:
     """How lines are parsed into records."""
 
     key_separator: bytes | None
@@ -44,7 +44,7 @@ class Format:
     is_json: bool
 
 
-class Producer:
+class BatchProducer:
     """Batches per partition, sent when full or flushed."""
 
     def __init__(self, client: Client, topic: str, codec: Codec, acks: int) -> None:
@@ -140,14 +140,14 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Append standard input to a topic, one record per line."""
-    line_format = Format(
+    line_format = LineFormat(
         key_separator=_bytes(key_separator),
         null=_bytes(null),
         is_json=json_input,
         headers=tuple((k, v.encode()) for k, v in pairs(header, "--header").items()),
     )
     with Client(bootstrap, command_config) as client:
-        producer = Producer(client, topic, _codec(compression), _acks(acks))
+        producer = BatchProducer(client, topic, _codec(compression), _acks(acks))
         for number, line in enumerate(_lines(producer), 1):
             record, own = _record(line, number, line_format)
             producer.add(record, partition if own is None else own)
@@ -167,7 +167,7 @@ def command(
         note(f"{total} records to {topic}")
 
 
-def _lines(producer: Producer) -> Iterator[bytes]:
+def _lines(producer: BatchProducer) -> Iterator[bytes]:
     """Lines of standard input without their ends; flushes when no more come for a moment."""
     source, rest = sys.stdin.fileno(), b""
     while chunk := os.read(source, _READ_BYTES):
@@ -179,7 +179,7 @@ def _lines(producer: Producer) -> Iterator[bytes]:
         yield rest
 
 
-def _record(line: bytes, number: int, line_format: Format) -> tuple[Record, int | None]:
+def _record(line: bytes, number: int, line_format: LineFormat) -> tuple[Record, int | None]:
     if line_format.is_json:
         return _json_record(line, number, line_format.headers)
     key: bytes | None = None

@@ -16,7 +16,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.config.endpoints.listeners import controller_names, listeners, to_controllers
 from wirekafka.config.option import ConfigError
-from wirekafka.config.prefixed import jaas_option
+from wirekafka.config.prefixed_names import jaas_option
 from wirekafka.config.providers import OWN_CLASS, OWN_FILE
 from wirekafka.metadata.bootstrap import FirstUsers
 from wirekafka.security import certificates, client_settings
@@ -52,7 +52,7 @@ _JAAS = "sasl.jaas.config"
 
 
 @dataclass(frozen=True, slots=True)
-class Secured:
+class SecuredBroker:
     """The generated files of a secured broker, and what they contain."""
 
     directory: Path
@@ -127,8 +127,8 @@ class Secured:
     def _first_user(self) -> str:
         return f'{SHA_512.name}=[name={ADMIN},password="{self.password}"]'
 
-    def _access(self, bootstrap_servers: str) -> client_settings.Access:
-        return client_settings.Access(
+    def _access(self, bootstrap_servers: str) -> client_settings.ClientAccess:
+        return client_settings.ClientAccess(
             bootstrap_servers=bootstrap_servers,
             user=ADMIN,
             password=self.password,
@@ -197,7 +197,7 @@ def first_users_file(config: BrokerConfig) -> Path:
     return _directory(config) / _USERS_FILE
 
 
-def prepare(config: BrokerConfig) -> tuple[Secured, str]:
+def prepare(config: BrokerConfig) -> tuple[SecuredBroker, str]:
     """Make the missing files beside the data directory; also returns the keystore's path.
 
     Raises ConfigError for a listener without SASL and TLS, for data without a generated
@@ -224,7 +224,7 @@ def prepare(config: BrokerConfig) -> tuple[Secured, str]:
     if is_new:
         _write_private(password_file, secrets.token_urlsafe(_PASSWORD_BYTES) + "\n")
     authority = _authority(directory)
-    secured = Secured(directory, authority, password_file.read_text().strip(), is_new)
+    secured = SecuredBroker(directory, authority, password_file.read_text().strip(), is_new)
     every = (*bound.bound, *bound.advertised, *bound.controller, *bound.advertised_controller)
     hosts = [each.host for each in every if each.host not in ANYWHERE]
     return secured, str(_certificate(directory, authority, hosts))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from wirekafka.cli import shortcuts
 from wirekafka.cli.cluster_directory import has_cluster
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.checks.unsupported import refuse_unsupported
+from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import console_listener
 from wirekafka.config.sources import BUILT_IN, Setting
@@ -55,9 +55,9 @@ def main(words: Sequence[str]) -> int:
         users, ready = [*secured.first_users(), *users], secured.announce
         authority = secured.authority_file
     console = _console(config, authority)
-    from wirekafka.server.run import Attended, Format, run
+    from wirekafka.server.run import Attended, DirectoryFormat, run
 
-    new = Format(
+    new = DirectoryFormat(
         _cluster_id(arguments.cluster_id), _cluster_id(os.environ.get(_DEFAULT_CLUSTER_ID)), users
     )
     attended = Attended(ready=ready, companion=console, stops_at_eof=arguments.stop_at_eof)

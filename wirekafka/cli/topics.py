@@ -22,8 +22,8 @@ from wirekafka.cli.output import (
 from wirekafka.client.client import Client, CliError, check
 from wirekafka.client.configurations import TOPIC, alter_configs, described
 from wirekafka.client.topic_changes import (
-    NewTopic,
     Result,
+    TopicCreation,
     create_topics,
     delete_topics,
     grow_topic,
@@ -83,7 +83,7 @@ def create(
     ] = False,
 ) -> None:
     """Create topics."""
-    new = NewTopic(partitions, replication_factor, pairs(config, "--config"))
+    new = TopicCreation(partitions, replication_factor, pairs(config, "--config"))
     with Client(bootstrap, command_config) as client:
         results = create_topics(client, names, new)
     _report(

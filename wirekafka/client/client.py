@@ -40,14 +40,14 @@ class CliError(Exception):
     """A failure of a command, with a message of one line for the user."""
 
 
-class Listed(NamedTuple):
+class ListedOffset(NamedTuple):
     """What ListOffsets has found in a partition; -1 for nothing."""
 
     offset: int
     timestamp: int
 
 
-class Connection:
+class BrokerConnection:
     """One socket to one broker; requests are answered one at a time."""
 
     def __init__(
@@ -195,7 +195,7 @@ class Client:
             from wirekafka.client.login import login_of
 
             login_of(self._config)  # Mistakes are reported before any connection is made.
-        self._connections: dict[Address, Connection] = {}
+        self._connections: dict[Address, BrokerConnection] = {}
         self._nodes: dict[int, Address] = {}
 
     def __enter__(self) -> Self:
@@ -226,7 +226,7 @@ class Client:
         """Send a request to the first bootstrap broker that can be reached."""
         return self.any().send(request, answer, most=most)
 
-    def any(self) -> Connection:
+    def any(self) -> BrokerConnection:
         """A connection to the first bootstrap broker that can be reached."""
         for address in self._bootstrap:
             if address in self._connections:
@@ -238,7 +238,7 @@ class Client:
                 continue
         return self._connect(self._bootstrap[-1])
 
-    def node(self, node_id: int) -> Connection:
+    def node(self, node_id: int) -> BrokerConnection:
         """A connection to a broker by its id, whose address Metadata returned."""
         address = self._nodes.get(node_id)
         if address is None:
@@ -270,15 +270,15 @@ class Client:
                 raise CliError(f"topic {name}: {error.name if error else 'no leader'}")
             time.sleep(_RETRY_EVERY_S)
 
-    def coordinator(self, group: str) -> Connection:
+    def coordinator(self, group: str) -> BrokerConnection:
         """The coordinator of a group; retries while it is not available or still loading."""
         return self._coordinator(group, _GROUP)
 
-    def transaction_coordinator(self, transactional_id: str) -> Connection:
+    def transaction_coordinator(self, transactional_id: str) -> BrokerConnection:
         """The coordinator of a transactional id; retries as `coordinator` does."""
         return self._coordinator(transactional_id, _TRANSACTION)
 
-    def _coordinator(self, key: str, kind: int) -> Connection:
+    def _coordinator(self, key: str, kind: int) -> BrokerConnection:
         deadline = time.monotonic() + RETRY_FOR_S
         while True:
             found = self._find_coordinator(key, kind)
@@ -329,12 +329,12 @@ class Client:
 
     def list_offsets(
         self, by_leader: Mapping[int, dict[str, list[int]]], timestamp: int
-    ) -> dict[tuple[str, int], Listed]:
+    ) -> dict[tuple[str, int], ListedOffset]:
         """`offsets` of partitions whose leaders are known, given by leader and topic.
 
         The result has the timestamps that were found, too (-3: that of the newest record).
         """
-        found: dict[tuple[str, int], Listed] = {}
+        found: dict[tuple[str, int], ListedOffset] = {}
         for leader, topics in by_leader.items():
             response = self.node(leader).send(list_offsets(topics, timestamp), ListOffsetsResponse)
             found |= _listed(response)
@@ -350,10 +350,10 @@ class Client:
         request = FindCoordinatorRequest(coordinator_keys=[key], key_type=kind)
         return connection.send(request, FindCoordinatorResponse).coordinators[0]
 
-    def _connect(self, address: Address) -> Connection:
+    def _connect(self, address: Address) -> BrokerConnection:
         connection = self._connections.get(address)
         if connection is None:
-            connection = Connection(address, self._config, client_id=self._client_id)
+            connection = BrokerConnection(address, self._config, client_id=self._client_id)
             self._connections[address] = connection
         return connection
 
@@ -418,12 +418,12 @@ def list_offsets(topics: dict[str, list[int]], timestamp: int) -> ListOffsetsReq
     )
 
 
-def _listed(response: ListOffsetsResponse) -> dict[tuple[str, int], Listed]:
+def _listed(response: ListOffsetsResponse) -> dict[tuple[str, int], ListedOffset]:
     found = {}
     for topic in response.topics:
         for partition in topic.partitions:
             check(partition.error_code, f"{topic.name}-{partition.partition_index}")
-            listed = Listed(partition.offset, partition.timestamp)
+            listed = ListedOffset(partition.offset, partition.timestamp)
             found[topic.name, partition.partition_index] = listed
     return found
 

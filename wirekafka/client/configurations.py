@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wirekafka.client.client import Client, CliError, Connection, check
+from wirekafka.client.client import BrokerConnection, Client, CliError, check
 from wirekafka.protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from wirekafka.protocol.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -58,7 +58,7 @@ def alter_configs(client: Client, kind: int, name: str, changes: Mapping[str, st
         check(result.error_code, name, result.error_message)
 
 
-def _owner(client: Client, kind: int, name: str) -> Connection:
+def _owner(client: Client, kind: int, name: str) -> BrokerConnection:
     """The connection for a resource: a broker serves only its own configuration."""
     if kind != BROKER or not name:
         return client.any()

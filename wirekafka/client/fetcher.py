@@ -21,7 +21,7 @@ _EARLIEST = -2
 PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
 
 
-class Fetched(NamedTuple):
+class FetchedRecord(NamedTuple):
     """A record with its topic, partition and offset."""
 
     topic: str
@@ -33,7 +33,7 @@ class Fetched(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-class FetchTerms(NamedTuple):
+class FetchLimits(NamedTuple):
     """The isolation, the sizes and the wait of a Fetch."""
 
     committed_only: bool
@@ -42,7 +42,7 @@ class FetchTerms(NamedTuple):
     max_bytes: int = 50 << 20
 
 
-class Fetcher:
+class TopicFetcher:
     """Positions in some partitions of a topic, and the records from there on."""
 
     def __init__(self, client: Client, topic: str, *, committed_only: bool) -> None:
@@ -86,7 +86,7 @@ class Fetcher:
         self._moved = set()
         return moved
 
-    def fetch(self, wait_s: float) -> Iterator[Fetched]:
+    def fetch(self, wait_s: float) -> Iterator[FetchedRecord]:
         """Fetch from all leaders, waiting for at most this time for a first record."""
         self.before_waiting()
         by_leader: dict[int, list[int]] = {}
@@ -95,7 +95,7 @@ class Fetcher:
         if not by_leader:
             time.sleep(wait_s)
         for leader, indexes in by_leader.items():
-            terms = FetchTerms(self._committed_only, wait_ms=int(wait_s / len(by_leader) * 1000))
+            terms = FetchLimits(self._committed_only, wait_ms=int(wait_s / len(by_leader) * 1000))
             positions = {index: self._positions[index] for index in indexes}
             request = fetch_request(self._topic, positions, terms)
             response = self._client.node(leader).send(request, FetchResponse, most=NAMED)
@@ -108,7 +108,7 @@ class Fetcher:
         if first is not None:
             self._positions[first] = self._positions.pop(first)
 
-    def _records(self, data: PartitionData) -> Iterator[Fetched]:
+    def _records(self, data: PartitionData) -> Iterator[FetchedRecord]:
         index = data.partition_index
         if data.error_code:
             self._recover(index, data.error_code)
@@ -129,8 +129,8 @@ class Fetcher:
         self._positions[index] = position
         self._moved.add(index)
 
-    def _fetched(self, index: int, record: Record) -> Fetched:
-        return Fetched(
+    def _fetched(self, index: int, record: Record) -> FetchedRecord:
+        return FetchedRecord(
             self._topic,
             index,
             record.offset,
@@ -161,7 +161,7 @@ class Fetcher:
         return {partition.partition_index: partition.leader_id for partition in partitions}
 
 
-def fetch_request(topic: str, positions: Mapping[int, int], terms: FetchTerms) -> FetchRequest:
+def fetch_request(topic: str, positions: Mapping[int, int], terms: FetchLimits) -> FetchRequest:
     """A Fetch of some partitions of a topic, to be sent in version `NAMED` at most."""
     kind = FetchRequest.Topic
     return FetchRequest(

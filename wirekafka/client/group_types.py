@@ -43,7 +43,7 @@ CLASSIC = "classic"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ReportedMember:
     """A member of a group and the partitions that it owns; classic members report no epoch.
 
     `tasks` has the names of a streams member's tasks, such as "0_2", by their role.
@@ -58,7 +58,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ReportedGroup:
     """A group as its describe request reports it; classic groups report no epoch.
 
     `topology` has the topics of each subtopology of a streams group, by the part they play.
@@ -69,7 +69,7 @@ class Group:
     state: str
     assignor: str
     epoch: int | None
-    members: Sequence[Member]
+    members: Sequence[ReportedMember]
     topology: Mapping[str, Mapping[str, Sequence[str]]] | None = None
 
 
@@ -86,7 +86,7 @@ class GroupType(NamedTuple):
     `offsets` returns the offset of each partition that has one. `reset` returns an error code.
     """
 
-    describe: Callable[[Client, str], Group]
+    describe: Callable[[Client, str], ReportedGroup]
     offsets: Callable[[Client, str], Mapping[TopicPartition, Offset]]
     reset: Callable[[Client, str, dict[TopicPartition, int]], int]
 
@@ -104,7 +104,7 @@ def type_of(client: Client, name: str) -> GroupType:
     return row
 
 
-def _classic(client: Client, name: str) -> Group:
+def _classic(client: Client, name: str) -> ReportedGroup:
     response = client.coordinator(name).send(
         DescribeGroupsRequest(groups=[name]), DescribeGroupsResponse
     )
@@ -113,14 +113,14 @@ def _classic(client: Client, name: str) -> Group:
         raise CliError(f"no group {name}")
     check(group.error_code, f"group {name}", group.error_message)
     is_consumers = group.protocol_type == CONSUMER_PROTOCOL
-    return Group(
+    return ReportedGroup(
         name,
         CLASSIC,
         group.group_state,
         group.protocol_data,
         None,
         [
-            Member(
+            ReportedMember(
                 member.member_id,
                 member.client_id,
                 member.client_host,
@@ -132,20 +132,20 @@ def _classic(client: Client, name: str) -> Group:
     )
 
 
-def _consumer(client: Client, name: str) -> Group:
+def _consumer(client: Client, name: str) -> ReportedGroup:
     response = client.coordinator(name).send(
         ConsumerGroupDescribeRequest(group_ids=[name]), ConsumerGroupDescribeResponse
     )
     [group] = response.groups
     check(group.error_code, f"group {name}", group.error_message)
-    return Group(
+    return ReportedGroup(
         name, "consumer", group.group_state, group.assignor_name, group.group_epoch, _members(group)
     )
 
 
-def _members(group: Any) -> list[Member]:
+def _members(group: Any) -> list[ReportedMember]:
     return [
-        Member(
+        ReportedMember(
             member.member_id,
             member.client_id,
             member.client_host,
@@ -164,18 +164,18 @@ def _assigned(assignment: Any) -> list[TopicPartition]:
     ]
 
 
-def _share(client: Client, name: str) -> Group:
+def _share(client: Client, name: str) -> ReportedGroup:
     response = client.coordinator(name).send(
         ShareGroupDescribeRequest(group_ids=[name]), ShareGroupDescribeResponse
     )
     [group] = response.groups
     _check_described(group, name)
-    return Group(
+    return ReportedGroup(
         name, "share", group.group_state, group.assignor_name, group.group_epoch, _members(group)
     )
 
 
-def _streams(client: Client, name: str) -> Group:
+def _streams(client: Client, name: str) -> ReportedGroup:
     response = client.coordinator(name).send(
         StreamsGroupDescribeRequest(group_ids=[name]), StreamsGroupDescribeResponse
     )
@@ -196,7 +196,7 @@ def _streams(client: Client, name: str) -> Group:
         for topic in (*each["sources"], *each["repartition"])
         if group.members
     }
-    return Group(
+    return ReportedGroup(
         name,
         "streams",
         group.group_state,
@@ -209,7 +209,7 @@ def _streams(client: Client, name: str) -> Group:
 
 def _streams_member(
     member: Any, topology: Mapping[str, Mapping[str, Sequence[str]]], counts: Mapping[str, int]
-) -> Member:
+) -> ReportedMember:
     assignment = member.assignment
     # A task reads its partition of every source topic that has so many.
     partitions = [
@@ -227,7 +227,7 @@ def _streams_member(
         "standby": assignment.standby_tasks,
         "warmup": assignment.warmup_tasks,
     }
-    return Member(
+    return ReportedMember(
         member.member_id,
         member.client_id,
         member.client_host,

@@ -42,7 +42,7 @@ TopicPartition = tuple[str, int]
 M = TypeVar("M", bound=Message)
 
 
-class Membership:
+class GroupMembership:
     """A membership in a group, subscribed to one topic."""
 
     def __init__(self, client: Client, group: str, topic: str) -> None:

@@ -15,7 +15,7 @@ _TIMEOUT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class NewTopic:
+class TopicCreation:
     """What topics are created with; -1 is the broker's default."""
 
     partitions: int = -1
@@ -31,7 +31,7 @@ class Result(NamedTuple):
     message: str | None
 
 
-def create_topics(client: Client, names: Sequence[str], new: NewTopic) -> list[Result]:
+def create_topics(client: Client, names: Sequence[str], new: TopicCreation) -> list[Result]:
     """Create topics that are alike."""
     kind = CreateTopicsRequest.CreatableTopic
     configs = [

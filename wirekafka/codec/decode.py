@@ -21,7 +21,7 @@ from wirekafka.codec.compact import (
     long_string,
     skip_tags,
 )
-from wirekafka.codec.compile import Source
+from wirekafka.codec.compile import FunctionSource
 from wirekafka.codec.schema import FIXED_BYTES, Field, least_bytes
 from wirekafka.codec.varint import decode_uvarint
 
@@ -51,7 +51,7 @@ class _Writer:
         self.flexible = flexible
         # Only record batches are worth a view: short fields are read faster from bytes.
         self.views = has_records(cls)
-        self.out = Source(f"{cls.__name__} v{version}")
+        self.out = FunctionSource(f"{cls.__name__} v{version}")
         self.out.names.update(
             new=object.__new__,
             decode_uvarint=decode_uvarint,

@@ -9,7 +9,7 @@ from struct import pack
 from typing import Any
 
 from wirekafka.codec.compact import put_long_string
-from wirekafka.codec.compile import Source
+from wirekafka.codec.compile import FunctionSource
 from wirekafka.codec.schema import FIXED_BYTES, Field
 from wirekafka.codec.varint import encode_uvarint
 
@@ -81,7 +81,7 @@ class _Writer:
         self.cls = cls
         self.version = version
         self.flexible = flexible
-        self.out = Source(f"{cls.__name__} v{version}")
+        self.out = FunctionSource(f"{cls.__name__} v{version}")
         self.out.names.update(
             encode_uvarint=encode_uvarint,
             put_long_string=put_long_string,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, Typ
 from wirekafka.codec.compile import UNSET, MalformedMessage, UnencodableMessage, compile_initializer
 from wirekafka.codec.decode import compile_decoder
 from wirekafka.codec.encode import Buffer, compile_encoder
-from wirekafka.codec.schema import ALWAYS, NEVER, Field, Versions, Wire
+from wirekafka.codec.schema import ALWAYS, NEVER, Field, Versions, WireLayout
 
 __all__ = [
     "Bool",
@@ -47,20 +47,20 @@ __all__ = [
     "field",
 ]
 
-Bool: TypeAlias = Annotated[bool, Wire("?", False)]
-Int8: TypeAlias = Annotated[int, Wire("b", 0)]
-Int16: TypeAlias = Annotated[int, Wire("h", 0)]
-UInt16: TypeAlias = Annotated[int, Wire("H", 0)]
-Int32: TypeAlias = Annotated[int, Wire("i", 0)]
-UInt32: TypeAlias = Annotated[int, Wire("I", 0)]
-Int64: TypeAlias = Annotated[int, Wire("q", 0)]
-Float64: TypeAlias = Annotated[float, Wire("d", 0.0)]
-Uuid: TypeAlias = Annotated[bytes, Wire("16s", bytes(16))]
-String: TypeAlias = Annotated[str, Wire("string", "")]
-Bytes: TypeAlias = Annotated[bytes, Wire("bytes", b"")]
+Bool: TypeAlias = Annotated[bool, WireLayout("?", False)]
+Int8: TypeAlias = Annotated[int, WireLayout("b", 0)]
+Int16: TypeAlias = Annotated[int, WireLayout("h", 0)]
+UInt16: TypeAlias = Annotated[int, WireLayout("H", 0)]
+Int32: TypeAlias = Annotated[int, WireLayout("i", 0)]
+UInt32: TypeAlias = Annotated[int, WireLayout("I", 0)]
+Int64: TypeAlias = Annotated[int, WireLayout("q", 0)]
+Float64: TypeAlias = Annotated[float, WireLayout("d", 0.0)]
+Uuid: TypeAlias = Annotated[bytes, WireLayout("16s", bytes(16))]
+String: TypeAlias = Annotated[str, WireLayout("string", "")]
+Bytes: TypeAlias = Annotated[bytes, WireLayout("bytes", b"")]
 # Decoded: a memoryview into the request's buffer. To encode: that, bytes, a list or tuple of
 # buffers, or an object with `.buffers()` and `.size_bytes`, such as a slice of a log.
-Records: TypeAlias = Annotated[Any, Wire("records", b"")]
+Records: TypeAlias = Annotated[Any, WireLayout("records", b"")]
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ def _resolve(text: str, namespace: dict[str, Any], module: str) -> tuple[Any, bo
     return found, is_array, bool(bar)
 
 
-def _zero(kind: Any, wire: Wire | None, is_array: bool) -> Any:
+def _zero(kind: Any, wire: WireLayout | None, is_array: bool) -> Any:
     if is_array:
         return []
     return wire.zero if wire else kind._shared_default()
@@ -117,7 +117,7 @@ def _zero(kind: Any, wire: Wire | None, is_array: bool) -> Any:
 def _read_field(name: str, text: str, namespace: dict[str, Any]) -> Field:
     kind, is_array, can_be_null = _resolve(text, namespace, namespace["__module__"])
     wire = next(iter(getattr(kind, "__metadata__", ())), None)
-    assert isinstance(wire, Wire) or issubclass(kind, Part), f"{name}: {text}"
+    assert isinstance(wire, WireLayout) or issubclass(kind, Part), f"{name}: {text}"
     declared = namespace.pop(name, UNSET)
     if not isinstance(declared, _Declared):
         declared = field(default=declared)

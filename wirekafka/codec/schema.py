@@ -33,7 +33,7 @@ NEVER = Versions(1, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class WireLayout:
     """How a primitive is laid out: a `struct` format, or the name of a length-prefixed kind."""
 
     kind: str

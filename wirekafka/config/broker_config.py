@@ -17,7 +17,7 @@ from wirekafka.config.options import (
     rows,
 )
 from wirekafka.config.own import OWN
-from wirekafka.config.prefixed import applicable, overridden, prefixes
+from wirekafka.config.prefixed_names import applicable, overridden, prefixes
 from wirekafka.config.reference import Reference, hidden, value_of
 from wirekafka.config.sources import Setting, Sources
 from wirekafka.config.topic_config import TopicConfig, validate_topic_config

@@ -19,14 +19,14 @@ from wirekafka.config.options import (
     TOPIC,
     Table,
 )
-from wirekafka.config.prefixed import described
+from wirekafka.config.prefixed_names import described
 from wirekafka.config.reference import Reference
 from wirekafka.config.topic_config import inherited
 
 _UNKNOWN_TYPE = 0
 
 
-class Source(IntEnum):
+class ConfigSource(IntEnum):
     """The source of a value, numbered as in DescribeConfigs v1+ (KIP-226)."""
 
     UNKNOWN = 0
@@ -45,7 +45,7 @@ class Synonym(NamedTuple):
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
 
 
 class ConfigEntry(NamedTuple):
@@ -54,7 +54,7 @@ class ConfigEntry(NamedTuple):
     name: str
     value: str | None
     read_only: bool
-    source: Source
+    source: ConfigSource
     sensitive: bool
     synonyms: list[Synonym]
     type: int
@@ -64,20 +64,20 @@ class ConfigEntry(NamedTuple):
 def describe_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
     """Every topic option, by name; internal ones only where the topic itself sets them."""
     entries = [
-        _layered(TOPIC[entry.name], overrides, broker, Source.TOPIC)
+        _layered(TOPIC[entry.name], overrides, broker, ConfigSource.TOPIC)
         if entry.name in overrides
         else entry
         for entry in _plain_topic(broker)
     ]
     internal = [option for name, option in TOPIC.items() if option.internal and name in overrides]
-    entries += [_layered(option, overrides, broker, Source.TOPIC) for option in internal]
+    entries += [_layered(option, overrides, broker, ConfigSource.TOPIC) for option in internal]
     return sorted(entries, key=_by_name) if internal else entries
 
 
 def describe_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
     """Every option that can be set per group, by name; internal ones only where it sets them."""
     shown = _shown(GROUP, overrides)
-    return [_layered(option, overrides, broker, Source.GROUP) for option in shown]
+    return [_layered(option, overrides, broker, ConfigSource.GROUP) for option in shown]
 
 
 def describe_client_metrics(
@@ -85,7 +85,7 @@ def describe_client_metrics(
 ) -> list[ConfigEntry]:
     """Every option of a client-metrics subscription, by name."""
     return [
-        _layered(option, overrides, broker, Source.CLIENT_METRICS)
+        _layered(option, overrides, broker, ConfigSource.CLIENT_METRICS)
         for option in _shown(CLIENT_METRICS)
     ]
 
@@ -111,7 +111,7 @@ _by_name = attrgetter("name")
 @lru_cache(maxsize=2)
 def _plain_topic(broker: BrokerConfig) -> list[ConfigEntry]:
     """The entries of a topic without overrides, cached as there may be thousands of these."""
-    return [_layered(option, {}, broker, Source.TOPIC) for option in _shown(TOPIC)]
+    return [_layered(option, {}, broker, ConfigSource.TOPIC) for option in _shown(TOPIC)]
 
 
 def _shown(table: Table, configured: Container[str] = ()) -> list[Option[Any]]:
@@ -124,7 +124,7 @@ def _shown(table: Table, configured: Container[str] = ()) -> list[Option[Any]]:
 
 
 def _layered(
-    option: Option[Any], overrides: Mapping[str, str], broker: BrokerConfig, own: Source
+    option: Option[Any], overrides: Mapping[str, str], broker: BrokerConfig, own: ConfigSource
 ) -> ConfigEntry:
     synonyms = []
     text = overrides.get(option.name)
@@ -135,13 +135,13 @@ def _layered(
         synonyms.append(Synonym(option.name, value, own))
     if option.chain:
         synonyms += _broker_synonyms(broker, option.chain[0].name)
-    elif own is Source.GROUP:
-        synonyms.append(Synonym(option.name, text_of(option.default), Source.DEFAULT))
+    elif own is ConfigSource.GROUP:
+        synonyms.append(Synonym(option.name, text_of(option.default), ConfigSource.DEFAULT))
     return ConfigEntry(
         name=option.name,
         value=value,
         read_only=False,
-        source=synonyms[0].source if synonyms else Source.DEFAULT,
+        source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         sensitive=False,
         synonyms=synonyms,
         type=option.type,
@@ -167,7 +167,7 @@ def _broker_entry(broker: BrokerConfig, name: str) -> ConfigEntry:
         sensitive=sensitive,
         synonyms=synonyms,
         read_only=_is_read_only(name),
-        source=synonyms[0].source if synonyms else Source.DEFAULT,
+        source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         type=option.type if option else _UNKNOWN_TYPE,
         documentation=(option.doc or None) if option else None,
     )
@@ -177,7 +177,7 @@ def _cluster_entry(name: str, text: str) -> ConfigEntry:
     option = described(name)
     sensitive = option is None or option.sensitive
     value = None if sensitive else text
-    source = Source.DYNAMIC_DEFAULT_BROKER
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER
     return ConfigEntry(
         name=name,
         value=value,
@@ -208,18 +208,18 @@ def _broker_synonyms(broker: BrokerConfig, name: str) -> list[Synonym]:
     found = []
     sources = broker.sources
     layers = (
-        (Source.DYNAMIC_BROKER, sources.broker),
-        (Source.DYNAMIC_DEFAULT_BROKER, sources.cluster),
+        (ConfigSource.DYNAMIC_BROKER, sources.broker),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER, sources.cluster),
     )
     for source, texts in layers:
         found += [Synonym(n, texts[n], source) for n in names if n in texts]
     found += [
-        Synonym(n, sources.static[n].text, Source.STATIC_BROKER)
+        Synonym(n, sources.static[n].text, ConfigSource.STATIC_BROKER)
         for n in names
         if n in sources.static
     ]
     found += [
-        Synonym(n, text_of(BROKER[n].default), Source.DEFAULT)
+        Synonym(n, text_of(BROKER[n].default), ConfigSource.DEFAULT)
         for n in names
         if n in BROKER and BROKER[n].has_default
     ]

@@ -10,7 +10,7 @@ from typing import Any
 from wirekafka.config import options as tables
 from wirekafka.config.checks.differences import DIFFERENCES
 from wirekafka.config.checks.group_bounds import BOUNDING
-from wirekafka.config.checks.unsupported import DECIDING_CLASSES, JAVA_SECURITY
+from wirekafka.config.checks.unsupported_options import DECIDING_CLASSES, JAVA_SECURITY
 from wirekafka.config.loggers import OF_KAFKA
 from wirekafka.config.option import Option, Type, text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
@@ -57,7 +57,7 @@ _IN_THIS_PACKAGE = {
     "config/endpoints/controllers.py",
     "config/endpoints/listeners.py",
     "config/endpoints/roles.py",
-    "config/checks/unsupported.py",
+    "config/checks/unsupported_options.py",
 }
 
 _HEAD = """\

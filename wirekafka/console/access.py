@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from wirekafka.client.client import CliError
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.console.pool import ClientPool
-from wirekafka.console.settings import Settings
+from wirekafka.console.settings import ConsoleSettings
 from wirekafka.console.source import Source
 
 COOKIE = "wirekafka_console"
@@ -32,7 +32,7 @@ OpenSource = Callable[[ClientPool], Source]
 
 
 @dataclass(slots=True)
-class Account:
+class UserAccount:
     """One user of the brokers: its clients, and what is known of the cluster with its rights."""
 
     user: str | None
@@ -45,22 +45,22 @@ class Account:
         self.pool.close()
 
 
-class Accounts:
+class SessionAccounts:
     """The account of each session; one for all visitors where nobody logs in.
 
     A session ends after eight hours without a request, or when it is the longest idle of 50.
     """
 
-    def __init__(self, settings: Settings, open_source: OpenSource) -> None:
+    def __init__(self, settings: ConsoleSettings, open_source: OpenSource) -> None:
         self._settings, self._open_source = settings, open_source
         self._lock = threading.Lock()
-        self._sessions: OrderedDict[str, tuple[Account, float]] = OrderedDict()
-        self._shared: Account | None = None
+        self._sessions: OrderedDict[str, tuple[UserAccount, float]] = OrderedDict()
+        self._shared: UserAccount | None = None
         if not settings.asks_for_login:
             pool = ClientPool(settings.bootstrap, settings.config)
-            self._shared = Account(None, pool, open_source(pool))
+            self._shared = UserAccount(None, pool, open_source(pool))
 
-    def of(self, session: str) -> Account | None:
+    def of(self, session: str) -> UserAccount | None:
         """The account of a session, None if the visitor has to log in."""
         if self._shared is not None:
             return self._shared
@@ -81,7 +81,7 @@ class Accounts:
         pool = ClientPool(self._settings.bootstrap, config)
         with pool.client() as client:
             client.any()
-        account = Account(user, pool, self._open_source(pool))
+        account = UserAccount(user, pool, self._open_source(pool))
         session = secrets.token_urlsafe(32)
         with self._lock:
             self._sessions[session] = (account, time.monotonic())
@@ -109,7 +109,7 @@ class Accounts:
         for account in [*accounts, *([self._shared] if self._shared else [])]:
             account.close()
 
-    def _drop_idle(self, now_s: float) -> list[Account]:
+    def _drop_idle(self, now_s: float) -> list[UserAccount]:
         ended = []
         while self._sessions:
             session, (account, used_s) = next(iter(self._sessions.items()))

@@ -16,7 +16,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from wirekafka.config.endpoints.web_hosts import is_served
-from wirekafka.console.access import Accounts
+from wirekafka.console.access import SessionAccounts
 from wirekafka.console.foreign import is_foreign
 from wirekafka.console.pages import (
     acls,
@@ -30,7 +30,7 @@ from wirekafka.console.pages import (
 )
 from wirekafka.console.pages.page import PageError, Pages
 from wirekafka.console.render import Renderer
-from wirekafka.console.settings import Settings
+from wirekafka.console.settings import ConsoleSettings
 
 SECTIONS: Sequence[ModuleType] = (
     overview,
@@ -60,7 +60,7 @@ _HEADERS = {
 _STATIC = Path(__file__).parent / "static"
 
 
-def create(settings: Settings, accounts: Accounts) -> Starlette:
+def create(settings: ConsoleSettings, accounts: SessionAccounts) -> Starlette:
     """The application; `accounts` are closed by who has opened them."""
     renderer = Renderer([module.LINK for module in SECTIONS])
     renderer.warm_up()
@@ -88,7 +88,7 @@ def _not_found(pages: Pages) -> Any:
     return show
 
 
-def _hosts(settings: Settings) -> frozenset[str]:
+def _hosts(settings: ConsoleSettings) -> frozenset[str]:
     return frozenset(name.lower() for name in (settings.address.host, *settings.hosts))
 
 

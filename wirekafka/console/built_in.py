@@ -15,7 +15,7 @@ from pathlib import Path
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.client_config import ClientConfig
-from wirekafka.config.endpoints.listeners import Listener, listeners
+from wirekafka.config.endpoints.listeners import ListenerEndpoint, listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import (
     CONSOLE_CLIENT,
@@ -27,11 +27,11 @@ from wirekafka.console.access import MECHANISMS
 from wirekafka.console.insight import Inside
 from wirekafka.console.pool import ClientPool
 from wirekafka.console.sampler import Sampler
-from wirekafka.console.settings import LOOPBACK, Settings
+from wirekafka.console.settings import LOOPBACK, ConsoleSettings
 from wirekafka.console.source import Source
 from wirekafka.console.web_server import WebServer
 from wirekafka.server.monitoring.service import Monitoring
-from wirekafka.server.monitoring.wire_tap import Wire
+from wirekafka.server.monitoring.wire_tap import WireWatches
 from wirekafka.server.node import Node
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class BuiltInConsole:
         address = console_listener(self._config.sources)
         assert address is not None and monitoring.lag is not None
         host, port = node.address
-        settings = Settings(
+        settings = ConsoleSettings(
             bootstrap=str(Address("127.0.0.1" if host in ANYWHERE else host, port)),
             address=address,
             config=self._client,
@@ -69,7 +69,7 @@ class BuiltInConsole:
         sys.setswitchinterval(min(sys.getswitchinterval(), _HAND_OVER_S))
         inside = self._inside = Inside(node, monitoring.measures, monitoring.lag)
 
-        wire = Wire(node, asyncio.get_running_loop())
+        wire = WireWatches(node, asyncio.get_running_loop())
 
         def open_source(pool: ClientPool) -> Source:
             return Sampler(pool, inside, wire)
@@ -87,7 +87,7 @@ class BuiltInConsole:
 
 
 def _client_config(
-    config: BrokerConfig, listener: Listener, authority: Path | None
+    config: BrokerConfig, listener: ListenerEndpoint, authority: Path | None
 ) -> ClientConfig | None:
     """How the console connects to its broker. Raises ConfigError if that needs a file."""
     file = config.sources.static_value(CONSOLE_CLIENT)

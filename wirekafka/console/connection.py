@@ -20,7 +20,7 @@ MOST_CONNECTIONS = 256
 MOST_OF_ADDRESS = 64
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """The protocol of one connection."""
 
     begun_s = 0.0
@@ -84,7 +84,7 @@ class Connection(H11Protocol):
             self._deadline = self.loop.call_later(REQUEST_S, self.transport.abort)
 
     def _has_room(self) -> bool:
-        others = [each for each in self.connections if isinstance(each, Connection)]
+        others = [each for each in self.connections if isinstance(each, HttpConnection)]
         others = [each for each in others if not each.transport.is_closing()]
         waiting = [each for each in others if each is not self and each.is_waiting]
         if Counter(each.host for each in others)[self.host] > MOST_OF_ADDRESS:

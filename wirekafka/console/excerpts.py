@@ -9,7 +9,7 @@ import unicodedata
 from enum import StrEnum
 from typing import NamedTuple
 
-from wirekafka.visible import visible
+from wirekafka.visible_text import visible
 
 _LINE_BYTES = 16
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')

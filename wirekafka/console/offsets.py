@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from wirekafka.client.client import Client, CliError, Connection, check, list_offsets
+from wirekafka.client.client import BrokerConnection, Client, CliError, check, list_offsets
 from wirekafka.client.group_types import CLASSIC, TYPES
 from wirekafka.client.membership import TopicPartition, fetch_offsets
 from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -22,7 +22,7 @@ _AT_ONCE = 100
 _SHARE = "share"
 
 
-class Listed(NamedTuple):
+class GroupListing(NamedTuple):
     """A group as ListGroups names it, and the broker that coordinates it."""
 
     name: str
@@ -32,7 +32,7 @@ class Listed(NamedTuple):
     coordinator: int
 
 
-def list_groups(client: Client, brokers: Iterable[int]) -> tuple[list[Listed], list[str]]:
+def list_groups(client: Client, brokers: Iterable[int]) -> tuple[list[GroupListing], list[str]]:
     """The groups of these brokers, and a sentence for each broker that did not list its own."""
     found, problems = [], []
     for broker in brokers:
@@ -43,7 +43,7 @@ def list_groups(client: Client, brokers: Iterable[int]) -> tuple[list[Listed], l
             problems.append(str(error))
             continue
         found += [
-            Listed(
+            GroupListing(
                 each.group_id,
                 # Brokers before 3.8 do not report a type: all their groups are classic.
                 (each.group_type or CLASSIC).lower(),
@@ -57,7 +57,7 @@ def list_groups(client: Client, brokers: Iterable[int]) -> tuple[list[Listed], l
 
 
 def committed(
-    client: Client, groups: Sequence[Listed], topic: str | None = None
+    client: Client, groups: Sequence[GroupListing], topic: str | None = None
 ) -> tuple[dict[str, dict[TopicPartition, int]], list[str]]:
     """The offset of each partition that a group has one for, by group; and what failed.
 
@@ -118,7 +118,7 @@ def offsets_at(
 
 
 def _fetched(
-    client: Client, connection: Connection, names: Sequence[str], only: str | None
+    client: Client, connection: BrokerConnection, names: Sequence[str], only: str | None
 ) -> Iterator[tuple[str, dict[TopicPartition, int]]]:
     if connection.version_of(OffsetFetchRequest) < _SEVERAL:
         for name in names:

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import escape
 
 from wirekafka.console.source import Unknown
-from wirekafka.visible import visible
+from wirekafka.visible_text import visible
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 NOTHING = "–"

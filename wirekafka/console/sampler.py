@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.membership import TopicPartition
 from wirekafka.config.option import ConfigError
-from wirekafka.console.offsets import LATEST, Listed, committed, list_groups, offsets_at
+from wirekafka.console.offsets import LATEST, GroupListing, committed, list_groups, offsets_at
 from wirekafka.console.pool import ClientPool
 from wirekafka.console.render import now_ms
-from wirekafka.console.source import GroupLag, Insight, Known, Snapshot, Unknown
+from wirekafka.console.source import ClusterSample, GroupLag, Insight, Known, Unknown
 from wirekafka.console.summary import summary
 from wirekafka.console.topic_samples import TopicSamples, sums
 from wirekafka.metrics.lag import Behind, EndOffsets, LagHistory, LagSample, behind
@@ -47,13 +47,13 @@ class Sampler:
         self._pool, self._inside, self._tap = pool, inside, tap
         self._stop = threading.Event()
         self._first = threading.Event()
-        self._snapshot: Known[Snapshot] = Unknown("The first samples are being collected.")
+        self._snapshot: Known[ClusterSample] = Unknown("The first samples are being collected.")
         self._groups = GroupSamples()
         self._topics = TopicSamples()
         self._thread = threading.Thread(target=self._run, name="console-sampler", daemon=True)
         self._thread.start()
 
-    def snapshot(self) -> Known[Snapshot]:
+    def snapshot(self) -> Known[ClusterSample]:
         """The last samples; waits a moment for the first ones."""
         self._first.wait(_FIRST_WAIT_S)
         return self._snapshot
@@ -83,7 +83,7 @@ class Sampler:
             self._first.set()
             self._stop.wait(_EVERY_S)
 
-    def _sample(self, client: Client) -> Snapshot:
+    def _sample(self, client: Client) -> ClusterSample:
         metadata = client.metadata()
         brokers = [each.node_id for each in metadata.brokers]
         groups, problems = list_groups(client, brokers)
@@ -107,7 +107,7 @@ class Sampler:
             rates = [rate for name, rate in insight.rates.items() if name in names]
         else:
             rates = self._topics.sample(at_ms, sums(metadata.topics, ends))
-        return Snapshot(at_ms, summary(client, metadata), lags, rates, [*problems, *failed])
+        return ClusterSample(at_ms, summary(client, metadata), lags, rates, [*problems, *failed])
 
 
 class GroupSamples:
@@ -120,7 +120,7 @@ class GroupSamples:
     def sample(
         self,
         at_ms: int,
-        groups: Sequence[Listed],
+        groups: Sequence[GroupListing],
         positions: Mapping[str, Mapping[TopicPartition, int]],
         ends: Mapping[TopicPartition, int],
     ) -> list[GroupLag]:

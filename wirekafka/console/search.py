@@ -18,9 +18,9 @@ from wirekafka.console.topic_reads import (
     LIST_BYTES,
     Chunk,
     Positions,
+    RecordTransaction,
     Seen,
     TopicReads,
-    Transaction,
     problem_of,
     seen_of,
 )
@@ -104,7 +104,7 @@ class FieldQuery:
 
 
 @dataclass(slots=True)
-class Progress:
+class SearchProgress:
     """How far a search is, and what it has found since the last one."""
 
     done_offsets: int
@@ -153,7 +153,7 @@ class Search:
         """End the search after the current fetch; may be called from any thread."""
         self._is_cancelled = True
 
-    def run(self) -> Iterator[Progress]:
+    def run(self) -> Iterator[SearchProgress]:
         """Search, and report after each fetch. Raises CliError."""
         chosen = [index for index in self._wish.partitions if index in self._reads.shape.leaders]
         self._failed = {
@@ -214,7 +214,7 @@ class Search:
         return behind
 
     def _in_batch(
-        self, chunk: Chunk, header: BatchHeader, batch: bytes, state: Transaction
+        self, chunk: Chunk, header: BatchHeader, batch: bytes, state: RecordTransaction
     ) -> Iterator[Seen]:
         if header.is_control:
             return
@@ -232,8 +232,8 @@ class Search:
             if self._unreadable == 1:
                 yield problem_of(chunk.partition, header, state, error)
 
-    def _progress(self, total: int, matches: list[Seen], end: str = "") -> Progress:
-        return Progress(
+    def _progress(self, total: int, matches: list[Seen], end: str = "") -> SearchProgress:
+        return SearchProgress(
             done_offsets=self._done,
             all_offsets=total,
             read_records=self._records,

@@ -12,7 +12,7 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ConsoleSettings:
     """The settings of one console.
 
     `config` is how it connects to brokers. If that asks for SASL without credentials, each visitor

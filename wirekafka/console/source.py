@@ -109,7 +109,7 @@ class Insight:
     software: Sequence[Software]
 
 
-class Disk(NamedTuple):
+class DirectorySample(NamedTuple):
     """A log directory of a broker; sizes below 0 are not known."""
 
     broker: int
@@ -145,7 +145,7 @@ class Unsynced(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ClusterSummary:
     """A cluster in numbers, and what is wrong with it."""
 
     brokers: Sequence[int]
@@ -154,18 +154,18 @@ class Summary:
     unsynced: Sequence[Unsynced]
     transaction: Known[OpenTransaction | None]
     """The open transaction that began first, None without any."""
-    disks: Sequence[Known[Sequence[Disk]]]
+    disks: Sequence[Known[Sequence[DirectorySample]]]
     """Of each broker."""
     may_see_cluster: bool
     """Whether the user may see what is of the whole cluster: DESCRIBE on it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ClusterSample:
     """A cluster as it was sampled last, with one user's rights."""
 
     at_ms: int
-    summary: Summary
+    summary: ClusterSummary
     groups: Known[Sequence[GroupLag]]
     rates: Known[Sequence[TopicRate]]
     problems: Sequence[str] = field(default=())
@@ -175,7 +175,7 @@ class Snapshot:
 class Source(Protocol):
     """What is known with one user's rights."""
 
-    def snapshot(self) -> Known[Snapshot]:
+    def snapshot(self) -> Known[ClusterSample]:
         """The last samples; waits a moment for the first ones."""
 
     def insight(self) -> Known[Insight]:

@@ -7,7 +7,14 @@ from typing import Any
 
 from wirekafka.client.client import Client, CliError, check
 from wirekafka.console.render import now_ms
-from wirekafka.console.source import Disk, Known, OpenTransaction, Summary, Unknown, Unsynced
+from wirekafka.console.source import (
+    ClusterSummary,
+    DirectorySample,
+    Known,
+    OpenTransaction,
+    Unknown,
+    Unsynced,
+)
 from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.protocol.describe_transactions import (
@@ -22,10 +29,10 @@ _OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _MOST_DESCRIBED = 200
 
 
-def summary(client: Client, metadata: MetadataResponse) -> Summary:
+def summary(client: Client, metadata: MetadataResponse) -> ClusterSummary:
     """A cluster of which all metadata has been requested. Raises CliError."""
     brokers = [each.node_id for each in metadata.brokers]
-    return Summary(
+    return ClusterSummary(
         brokers,
         len(metadata.topics),
         sum(len(topic.partitions) for topic in metadata.topics),
@@ -79,7 +86,7 @@ def oldest_transaction(client: Client, brokers: Iterable[int]) -> Known[OpenTran
     return max(found, key=lambda each: each.age_ms, default=None)
 
 
-def disks(client: Client, broker_id: int) -> Known[Sequence[Disk]]:
+def disks(client: Client, broker_id: int) -> Known[Sequence[DirectorySample]]:
     """The log directories of a broker whose address the client knows."""
     try:
         response = client.node(broker_id).send(
@@ -93,7 +100,7 @@ def disks(client: Client, broker_id: int) -> Known[Sequence[Disk]]:
         sizes = [part.partition_size for topic in each.topics for part in topic.partitions]
         failure = f"error {each.error_code}" if each.error_code else None
         found.append(
-            Disk(
+            DirectorySample(
                 broker_id,
                 each.log_dir,
                 failure,

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self, TypeAlias
 
-from wirekafka.client.client import Client, CliError, Listed, check
+from wirekafka.client.client import Client, CliError, ListedOffset, check
 from wirekafka.client.fetcher import (
     NAMED,
     AbortedTransactions,
-    FetchTerms,
+    FetchLimits,
     PartitionData,
     fetch_request,
 )
@@ -46,7 +46,7 @@ class NoTopic(CliError):
     """There is no topic of this name."""
 
 
-class Transaction(StrEnum):
+class RecordTransaction(StrEnum):
     """What is known of the transaction of a record; NONE if it is in none."""
 
     NONE = ""
@@ -71,7 +71,7 @@ class Seen:
     headers: tuple[tuple[str, Excerpt | None], ...]
     header_count: int
     batch: BatchHeader
-    transaction: Transaction = Transaction.NONE
+    transaction: RecordTransaction = RecordTransaction.NONE
     control: str = ""
     """The kind of a control record, as "commit"."""
     problem: str = ""
@@ -95,7 +95,7 @@ class Chunk:
     def is_empty(self) -> bool:
         return not self.records
 
-    def batches(self, at: int) -> Iterator[tuple[BatchHeader, bytes, Transaction]]:
+    def batches(self, at: int) -> Iterator[tuple[BatchHeader, bytes, RecordTransaction]]:
         """Each batch that has offsets from `at` on, with the state of its transaction."""
         aborted = AbortedTransactions(self.data)
         for position, header in batches(self.records):
@@ -103,16 +103,16 @@ class Chunk:
             hidden = aborted.hides(batch, header)
             if header.end_offset <= at:
                 continue
-            state = Transaction.NONE
+            state = RecordTransaction.NONE
             if header.is_transactional and not header.is_control:
-                state = Transaction.ABORTED if hidden else Transaction.COMMITTED
+                state = RecordTransaction.ABORTED if hidden else RecordTransaction.COMMITTED
                 if self.is_undecided:
-                    state = Transaction.UNDECIDED
+                    state = RecordTransaction.UNDECIDED
             yield header, batch, state
 
 
 @dataclass(slots=True)
-class Shape:
+class TopicShape:
     """A topic's partitions with the leaders of those that have one."""
 
     leaders: dict[int, int] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class TopicReads:
     ) -> list[Chunk]:
         """Read some partitions once; those that got no room in the responses have empty chunks."""
         chunks: dict[int, Chunk] = {}
-        self._fetch(positions, FetchTerms(True, 0, partition_bytes, _RESPONSE_BYTES), chunks)
+        self._fetch(positions, FetchLimits(True, 0, partition_bytes, _RESPONSE_BYTES), chunks)
         beyond = {
             index: at
             for index, at in positions.items()
@@ -164,7 +164,7 @@ class TopicReads:
             and chunk.last_stable_offset <= at < chunk.high_watermark
         }
         if beyond:
-            self._fetch(beyond, FetchTerms(False, 0, partition_bytes, _RESPONSE_BYTES), chunks)
+            self._fetch(beyond, FetchLimits(False, 0, partition_bytes, _RESPONSE_BYTES), chunks)
             for index, at in beyond.items():
                 # The last stable offset may have advanced between the two requests.
                 if chunks[index].last_stable_offset > at:
@@ -195,12 +195,12 @@ class TopicReads:
         """
         by_partition: dict[int, list[Seen]] = {}
         for each in seen:
-            if each.transaction is Transaction.UNDECIDED:
+            if each.transaction is RecordTransaction.UNDECIDED:
                 by_partition.setdefault(each.partition, []).append(each)
         for index, undecided in by_partition.items():
             self._decide(index, undecided)
 
-    def _list(self, partitions: Iterable[int], timestamp: int) -> dict[int, Listed]:
+    def _list(self, partitions: Iterable[int], timestamp: int) -> dict[int, ListedOffset]:
         by_leader: dict[int, dict[str, list[int]]] = {}
         for index in partitions:
             leader = self.shape.leaders[index]
@@ -222,19 +222,21 @@ class TopicReads:
         for each in undecided:
             start = began.get(each.batch.producer_id)
             if start is not None and start <= each.offset:
-                each.transaction = Transaction.OPEN
+                each.transaction = RecordTransaction.OPEN
             else:
                 ended.append(each)
         for producer_id, offset, state in self._markers(index, ended):
             for each in ended:
                 is_its = each.batch.producer_id == producer_id and each.offset < offset
-                if is_its and each.transaction is Transaction.UNDECIDED:
+                if is_its and each.transaction is RecordTransaction.UNDECIDED:
                     each.transaction = state
         for each in ended:
-            if each.transaction is Transaction.UNDECIDED:
-                each.transaction = Transaction.ENDED
+            if each.transaction is RecordTransaction.UNDECIDED:
+                each.transaction = RecordTransaction.ENDED
 
-    def _markers(self, index: int, ended: list[Seen]) -> Iterator[tuple[int, int, Transaction]]:
+    def _markers(
+        self, index: int, ended: list[Seen]
+    ) -> Iterator[tuple[int, int, RecordTransaction]]:
         """Producer, offset and outcome of the markers that follow the first of some records."""
         if not ended:
             return
@@ -244,7 +246,7 @@ class TopicReads:
         limit = self.fetched_bytes + _LOOK_AHEAD_BYTES
         for _ in range(_LOOK_AHEAD_FETCHES):
             chunks: dict[int, Chunk] = {}
-            self._fetch({index: at}, FetchTerms(False, 0, 1 << 20, _RESPONSE_BYTES), chunks)
+            self._fetch({index: at}, FetchLimits(False, 0, 1 << 20, _RESPONSE_BYTES), chunks)
             chunk = chunks.get(index)
             if chunk is None or chunk.error or chunk.is_empty:
                 return
@@ -258,7 +260,7 @@ class TopicReads:
                 return
 
     def _fetch(
-        self, positions: Mapping[int, int], terms: FetchTerms, into: dict[int, Chunk]
+        self, positions: Mapping[int, int], terms: FetchLimits, into: dict[int, Chunk]
     ) -> None:
         by_leader: dict[int, Positions] = {}
         for index, at in positions.items():
@@ -271,12 +273,12 @@ class TopicReads:
                 chunk = into[data.partition_index] = _chunk_of(data, not terms.committed_only)
                 self.fetched_bytes += len(chunk.records)
 
-    def _find_shape(self) -> Shape:
+    def _find_shape(self) -> TopicShape:
         [found] = self._client.metadata([self.topic]).topics
         if found.error_code in (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.INVALID_TOPIC_EXCEPTION):
             raise NoTopic(f"no topic {self.topic}")
         check(found.error_code, f"topic {self.topic}")
-        shape = Shape()
+        shape = TopicShape()
         for each in found.partitions:
             if each.leader_id < 0:
                 shape.leaderless.append(each.partition_index)
@@ -305,7 +307,7 @@ def bounded_records(batch: bytes, header: BatchHeader) -> Iterator[Record]:
 
 
 def seen_of(
-    partition: int, record: Record, header: BatchHeader, state: Transaction, kept_bytes: int
+    partition: int, record: Record, header: BatchHeader, state: RecordTransaction, kept_bytes: int
 ) -> Seen:
     """A record as it is displayed; without headers where no more is kept than for lists."""
     most_headers = _MOST_HEADERS if kept_bytes > LIST_BYTES else 0
@@ -326,7 +328,9 @@ def seen_of(
     )
 
 
-def problem_of(partition: int, header: BatchHeader, state: Transaction, error: KafkaError) -> Seen:
+def problem_of(
+    partition: int, header: BatchHeader, state: RecordTransaction, error: KafkaError
+) -> Seen:
     """What stands for a batch that cannot be decoded, at its first offset."""
     found = Seen(
         partition, header.base_offset, header.max_timestamp, None, None, (), 0, header, state
@@ -337,14 +341,14 @@ def problem_of(partition: int, header: BatchHeader, state: Transaction, error: K
     return found
 
 
-def marker_of(batch: bytes, header: BatchHeader) -> Transaction | None:
+def marker_of(batch: bytes, header: BatchHeader) -> RecordTransaction | None:
     """How a control batch ends a transaction; None if it does not."""
     for record in decode_records(batch, header):
         kind = control_type(record)
         if kind == ControlType.COMMIT:
-            return Transaction.COMMITTED
+            return RecordTransaction.COMMITTED
         if kind == ControlType.ABORT:
-            return Transaction.ABORTED
+            return RecordTransaction.ABORTED
     return None
 
 

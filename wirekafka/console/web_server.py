@@ -12,9 +12,9 @@ import uvicorn
 
 from wirekafka.config.address import Address
 from wirekafka.console import app
-from wirekafka.console.access import Accounts, OpenSource
-from wirekafka.console.connection import Connection
-from wirekafka.console.settings import Settings
+from wirekafka.console.access import OpenSource, SessionAccounts
+from wirekafka.console.connection import HttpConnection
+from wirekafka.console.settings import ConsoleSettings
 from wirekafka.server.descriptors import GuardedSocket
 from wirekafka.server.net import cannot_listen
 from wirekafka.server.stop_signals import stop_signals
@@ -27,7 +27,7 @@ _STOP_S = 3.0
 class WebServer:
     """Listens from `__init__` on, serves between `start` and `stop`."""
 
-    def __init__(self, settings: Settings, open_source: OpenSource) -> None:
+    def __init__(self, settings: ConsoleSettings, open_source: OpenSource) -> None:
         """Bind the address. Raises OSError."""
         self._socket = _bound(settings.address)
         host, port = self._socket.getsockname()[:2]
@@ -65,11 +65,11 @@ class WebServer:
         self.stop()
 
     def _run(self) -> None:
-        accounts = Accounts(self._settings, self._open_source)
+        accounts = SessionAccounts(self._settings, self._open_source)
         application = app.create(self._settings, accounts)
         config = uvicorn.Config(
             application,
-            http=Connection,
+            http=HttpConnection,
             ws="none",
             lifespan="off",
             log_config=None,

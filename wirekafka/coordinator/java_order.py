@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Generic, TypeVar
 
+from wirekafka.bounded_memory import Remembered
 from wirekafka.coordinator.java_hash import java_hash_code
-from wirekafka.remembered import Remembered
 
 T = TypeVar("T")
 

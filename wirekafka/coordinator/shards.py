@@ -8,10 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from wirekafka.bounded_memory import Remembered
 from wirekafka.clock import Clock
 from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.errors import Error, KafkaError
-from wirekafka.remembered import Remembered
 from wirekafka.runtime.machine import Machine, Ticket
 from wirekafka.runtime.replicated_log import ReplicatedLog
 from wirekafka.runtime.runtime import Runtime

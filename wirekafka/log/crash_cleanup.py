@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.log.files import Disk, Entry
+from wirekafka.log.files import DirectoryEntry, Disk
 from wirekafka.log.index import TEMPORARY_SUFFIX
 from wirekafka.log.scan import headers
 from wirekafka.log.segment import DELETED_SUFFIX, LOG_SUFFIX, SIDE_SUFFIXES
@@ -13,7 +13,7 @@ _REMOVED = (DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)
 _HALF_DONE = (SWAP_SUFFIX, *_REMOVED)
 
 
-def clean_up_after_crash(disk: Disk, directory: str) -> dict[str, Entry]:
+def clean_up_after_crash(disk: Disk, directory: str) -> dict[str, DirectoryEntry]:
     """Finish or undo interrupted swaps and deletions; returns the log's files by name.
 
     The cleaner writes `.cleaned` files, renames all of them to `.swap`, retires the segments
@@ -32,7 +32,7 @@ def clean_up_after_crash(disk: Disk, directory: str) -> dict[str, Entry]:
     return files
 
 
-def _finish_or_undo(disk: Disk, directory: str, files: dict[str, Entry]) -> None:
+def _finish_or_undo(disk: Disk, directory: str, files: dict[str, DirectoryEntry]) -> None:
     cleaned = [_offset(name) for name in files if name.endswith(CLEANED_SUFFIX)]
     for name in list(files):
         incomplete = name.endswith(SWAP_SUFFIX) and _offset(name) >= min(cleaned, default=_NEVER)
@@ -49,7 +49,9 @@ def _finish_or_undo(disk: Disk, directory: str, files: dict[str, Entry]) -> None
             files[live] = files.pop(name)._replace(name=live)
 
 
-def _retire_covered(disk: Disk, directory: str, files: dict[str, Entry], swap: str) -> None:
+def _retire_covered(
+    disk: Disk, directory: str, files: dict[str, DirectoryEntry], swap: str
+) -> None:
     """Remove the segments whose records a complete `.swap` file holds."""
     base_offset = end_offset = _offset(swap)
     file = disk.open(f"{directory}/{swap}", files[swap].size_bytes)

@@ -13,7 +13,7 @@ from wirekafka.codec.message import MalformedMessage, Message, Part
 from wirekafka.codec.record import Record, decode_records
 from wirekafka.errors import KafkaError
 from wirekafka.log import checkpoints
-from wirekafka.log.aborted import decode_entries
+from wirekafka.log.aborted_index import decode_entries
 from wirekafka.log.epochs import FILE_NAME as EPOCHS_NAME
 from wirekafka.log.epochs import decode_epochs
 from wirekafka.log.files import Disk, File
@@ -25,7 +25,7 @@ from wirekafka.protocol.records.control import (
     decode_control_value,
     decode_marker,
 )
-from wirekafka.visible import json_text, one_line
+from wirekafka.visible_text import json_text, one_line
 
 Entry = dict[str, Any]
 """The fields of one line, index entry or batch; every value can be written as JSON."""

@@ -23,7 +23,7 @@ class DirectoryLocked(Exception):
     """Another process (or another broker in this one) holds the lock file."""
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """An entry of a directory; size and modification time are 0 for directories."""
 
     name: str
@@ -109,7 +109,7 @@ class Disk(Protocol):
     def unlink(self, path: str) -> None:
         """Remove a file. FileNotFoundError when there is none."""
 
-    def list_directory(self, path: str) -> list[Entry]:
+    def list_directory(self, path: str) -> list[DirectoryEntry]:
         """The entries of a directory, in no particular order."""
 
     def make_directory(self, path: str) -> None:
@@ -215,20 +215,20 @@ class RealDisk:
     def unlink(self, path: str) -> None:
         os.unlink(path)
 
-    def list_directory(self, path: str) -> list[Entry]:
+    def list_directory(self, path: str) -> list[DirectoryEntry]:
         entries = []
         with os.scandir(path) as found:
             for entry in found:
                 if entry.is_dir():
                     # A start lists thousands of logs, whose times are not used.
-                    entries.append(Entry(entry.name, True, 0, 0))
+                    entries.append(DirectoryEntry(entry.name, True, 0, 0))
                     continue
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
                 modified_ms = status.st_mtime_ns // 1_000_000
-                entries.append(Entry(entry.name, False, status.st_size, modified_ms))
+                entries.append(DirectoryEntry(entry.name, False, status.st_size, modified_ms))
         return entries
 
     def make_directory(self, path: str) -> None:

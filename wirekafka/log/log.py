@@ -8,15 +8,15 @@ from typing import Any
 from wirekafka.codec.batch import PREFIX, BatchHeader, Buffer
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log import lookup, received, recovery, retention
-from wirekafka.log.aborted import AbortedTransaction, CorruptIndex, aborted_between
+from wirekafka.log import fetched_batches, lookup, recovery, retention
+from wirekafka.log.aborted_index import AbortedTransaction, CorruptIndex, aborted_between
 from wirekafka.log.append import Append, Appended
 from wirekafka.log.disk_errors import InDoubt, is_passing, reason_of, storage_error
+from wirekafka.log.fetched_batches import NEWEST_EPOCH, Received
 from wirekafka.log.files import Disk
 from wirekafka.log.flush import Flush
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.producers import BatchSpan, CompletedTransaction
-from wirekafka.log.received import NEWEST_EPOCH, Received
 from wirekafka.log.recovery import Opening, Parts
 from wirekafka.log.refusals import out_of_range, too_large
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
@@ -191,11 +191,11 @@ class Log:
         KafkaError, with nothing written: CORRUPT_MESSAGE, or OFFSET_OUT_OF_RANGE below the end.
         """
         try:
-            if received.append_usual(self, records, newest_epoch):
+            if fetched_batches.append_usual(self, records, newest_epoch):
                 return
             data = memoryview(records)
-            found = received.checked(data, self.end_offset, newest_epoch, self.name)
-            for group in received.groups(found, self._config.segment_bytes):
+            found = fetched_batches.checked(data, self.end_offset, newest_epoch, self.name)
+            for group in fetched_batches.groups(found, self._config.segment_bytes):
                 self._write_received(data, group, now_ms)
         except OSError as error:
             raise self._storage_error(error) from error
@@ -423,12 +423,14 @@ class Log:
 
     def _write_received(self, data: memoryview, group: list[Received], now_ms: int) -> None:
         segment, first, last = self.segments.active, group[0], group[-1]
-        if not received.fit(group, segment):
-            segment = self._with_room(received.shape_of(group), first.header.base_offset, now_ms)
+        if not fetched_batches.fit(group, segment):
+            segment = self._with_room(
+                fetched_batches.shape_of(group), first.header.base_offset, now_ms
+            )
         for _, header in group:
             if header.leader_epoch > self.epochs.recorded:
                 self._assign(header.leader_epoch, header.base_offset)
-        segment.append_all(data[first.at : last.end], map(received.shape_of_one, group))
+        segment.append_all(data[first.at : last.end], map(fetched_batches.shape_of_one, group))
         self.end_offset = last.header.end_offset
         for each in group:
             if each.header.producer_id >= 0:

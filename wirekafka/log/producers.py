@@ -42,7 +42,7 @@ class BatchSpan(NamedTuple):
     timestamp: int
 
 
-class Producer:
+class ProducerHistory:
     """The state of one producer id in a log; `batches` are its newest five, oldest first."""
 
     __slots__ = (
@@ -104,7 +104,7 @@ class ProducerStates:
         """The first offset of a transaction without a marker below the high watermark."""
         self.verifications: Verifications | None = None
         """Set if transactional writes must be verified with their coordinator (KIP-890)."""
-        self._producers: dict[int, Producer] = {}
+        self._producers: dict[int, ProducerHistory] = {}
         # First offset -> producer id, in order of offsets.
         self._open: dict[int, int] = {}
         self.completed: dict[int, int] = {}
@@ -113,10 +113,10 @@ class ProducerStates:
     def __len__(self) -> int:
         return len(self._producers)
 
-    def __iter__(self) -> Iterator[Producer]:
+    def __iter__(self) -> Iterator[ProducerHistory]:
         return iter(self._producers.values())
 
-    def get(self, producer_id: int) -> Producer | None:
+    def get(self, producer_id: int) -> ProducerHistory | None:
         """The state of one producer id, for DescribeProducers."""
         return self._producers.get(producer_id)
 
@@ -204,7 +204,7 @@ class ProducerStates:
         epoch = header.producer_epoch
         producer = self._producers.get(producer_id)
         if producer is None:
-            producer = self._producers[producer_id] = Producer(producer_id, epoch)
+            producer = self._producers[producer_id] = ProducerHistory(producer_id, epoch)
         batches = producer.batches
         if epoch != producer.epoch:
             batches.clear()
@@ -232,7 +232,7 @@ class ProducerStates:
         producer_id = header.producer_id
         producer = self._producers.get(producer_id)
         if producer is None:
-            producer = self._producers[producer_id] = Producer(producer_id)
+            producer = self._producers[producer_id] = ProducerHistory(producer_id)
         if producer.epoch != header.producer_epoch:
             producer.batches.clear()
             producer.epoch = header.producer_epoch
@@ -346,7 +346,7 @@ class ProducerStates:
         self._find_first_unstable()
 
     def _check_verified(
-        self, header: BatchHeader, producer: Producer | None, append: Append
+        self, header: BatchHeader, producer: ProducerHistory | None, append: Append
     ) -> None:
         # Coordinators check the guard themselves, without a suspension before their append.
         if (
@@ -378,7 +378,7 @@ class ProducerStates:
             f" while the last seen epoch is {last_epoch}",
         )
 
-    def _out_of_order(self, header: BatchHeader, producer: Producer) -> RecordsRefused:
+    def _out_of_order(self, header: BatchHeader, producer: ProducerHistory) -> RecordsRefused:
         return RecordsRefused(
             Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"Out of order sequence number for producer {header.producer_id} in {self.name}:"
@@ -400,7 +400,7 @@ def _after(span: BatchSpan) -> int:
     return span.last_sequence + 1 & SEQUENCE_MASK
 
 
-def _is_in_sequence(header: BatchHeader, producer: Producer) -> bool:
+def _is_in_sequence(header: BatchHeader, producer: ProducerHistory) -> bool:
     # Without an epoch nothing is known of the producer: any sequence is accepted.
     if producer.epoch == NO_PRODUCER_EPOCH:
         return True
@@ -410,7 +410,7 @@ def _is_in_sequence(header: BatchHeader, producer: Producer) -> bool:
     return first == _after(producer.batches[-1])
 
 
-def decode_snapshot(data: Buffer) -> list[Producer]:
+def decode_snapshot(data: Buffer) -> list[ProducerHistory]:
     """The producers of a `.snapshot` file. Raises CorruptSnapshot."""
     if len(data) < _SNAPSHOT_HEADER.size:
         raise CorruptSnapshot(f"{len(data)} bytes are no producer snapshot")
@@ -424,7 +424,7 @@ def decode_snapshot(data: Buffer) -> list[Producer]:
     producers = []
     for entry in _SNAPSHOT_ENTRY.iter_unpack(memoryview(data)[_SNAPSHOT_HEADER.size :]):
         producer_id, epoch, sequence, last_offset, delta, timestamp, coordinator, first = entry
-        producer = Producer(producer_id, epoch)
+        producer = ProducerHistory(producer_id, epoch)
         producer.last_timestamp = timestamp
         producer.coordinator_epoch = coordinator
         producer.transaction_offset = first if first >= 0 else None

@@ -12,7 +12,7 @@ from typing import NoReturn
 from wirekafka.codec.batch import BatchHeader, Buffer
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log import scan
-from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.crash_cleanup import clean_up_after_crash
 from wirekafka.log.epochs import FILE_NAME as EPOCHS_NAME
 from wirekafka.log.epochs import LeaderEpochs, MalformedEpochs

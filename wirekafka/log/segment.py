@@ -9,7 +9,7 @@ from typing import NamedTuple
 from wirekafka.codec.batch import BatchHeader, Buffer
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log import scan
-from wirekafka.log.aborted import AbortedIndex, AbortedTransaction
+from wirekafka.log.aborted_index import AbortedIndex, AbortedTransaction
 from wirekafka.log.files import Disk, File
 from wirekafka.log.index import ABSENT, OffsetIndex, TimeEntry, TimeIndex
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET

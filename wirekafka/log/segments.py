@@ -9,7 +9,7 @@ from zlib import crc32
 
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.config.topic_config import TopicConfig
-from wirekafka.log.aborted import AbortedIndex
+from wirekafka.log.aborted_index import AbortedIndex
 from wirekafka.log.disk_errors import InDoubt
 from wirekafka.log.files import Disk
 from wirekafka.log.segment import BatchShape, RollTime, Segment

@@ -28,18 +28,18 @@ class Point(NamedTuple):
     """Whether it is the difference to the last push."""
 
 
-class Identity(NamedTuple):
+class ClientIdentity(NamedTuple):
     """How a client is named in its series."""
 
     client_id: str
     instance_id: str
     software: tuple[str, str]
 
-    def cut(self) -> Identity:
+    def cut(self) -> ClientIdentity:
         """The same with names that are not too long."""
         name, version = self.software
         software = name[:LONGEST], version[:LONGEST]
-        return Identity(self.client_id[:LONGEST], self.instance_id, software)
+        return ClientIdentity(self.client_id[:LONGEST], self.instance_id, software)
 
 
 _Key = tuple[str, tuple[str, ...]]
@@ -51,7 +51,7 @@ class _Pushed:
 
     __slots__ = ("expires_ms", "identity", "series")
 
-    def __init__(self, identity: Identity):
+    def __init__(self, identity: ClientIdentity):
         self.identity = identity
         self.expires_ms = 0
         self.series: dict[_Key, float] = {}
@@ -77,7 +77,7 @@ class ClientMetrics:
         return len(self._clients)
 
     def take(
-        self, instance_id: bytes, identity: Identity, points: Iterable[Point], expires_ms: int
+        self, instance_id: bytes, identity: ClientIdentity, points: Iterable[Point], expires_ms: int
     ) -> None:
         """Replace the values of a client; those that it has not pushed again are dropped.
 
@@ -113,7 +113,7 @@ class ClientMetrics:
         ]:
             self._remove(self._clients.pop(instance_id).series)
 
-    def rows(self) -> Iterator[tuple[Identity, str, tuple[str, ...], float]]:
+    def rows(self) -> Iterator[tuple[ClientIdentity, str, tuple[str, ...], float]]:
         """Each series: its client, name, values of `LABELS`, and value."""
         for pushed in list(self._clients.values()):
             for (name, labels), value in list(pushed.series.items()):

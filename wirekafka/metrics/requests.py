@@ -108,7 +108,7 @@ class ClientTraffic:
         self.bytes_out = 0
 
 
-class Shape(NamedTuple):
+class ProduceShape(NamedTuple):
     """What Produce requests must have in common to be counted together."""
 
     version: VersionRequests
@@ -128,7 +128,7 @@ class RepeatedRequests:
 
     __slots__ = ("_shape", "counts")
 
-    def __init__(self, shape: Shape):
+    def __init__(self, shape: ProduceShape):
         self._shape = shape
         self.counts = [0] * 6
         """Since the last `settle`: requests that have to wait, which end and are answered without
@@ -195,7 +195,7 @@ class Requests:
         self.apis: dict[str, ApiRequests] = {}
         self.versions: list[VersionRequests] = []
         self.clients = Clients()
-        self._repeated: dict[Shape, RepeatedRequests] = {}
+        self._repeated: dict[ProduceShape, RepeatedRequests] = {}
 
     def of(self, name: str) -> ApiRequests:
         """The counters of an API, created if they are new. `settle` brings them up to date."""
@@ -216,7 +216,7 @@ class Requests:
             if number % _SHAPES_PER_STEP == 0:
                 yield
 
-    def repeated(self, shape: Shape) -> RepeatedRequests:
+    def repeated(self, shape: ProduceShape) -> RepeatedRequests:
         """The counters of a shape, created if they are new."""
         found = self._repeated.get(shape)
         if found is None:

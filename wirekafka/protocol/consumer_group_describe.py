@@ -14,8 +14,8 @@ from wirekafka.codec.message import (
     Uuid,
     field,
 )
+from wirekafka.protocol.authorized_operations import NOT_REQUESTED
 
-_NOT_ASKED_FOR = -2147483648
 """READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS: all operations on a group."""
 
 
@@ -46,7 +46,7 @@ class ConsumerGroupDescribeResponse(Response, answers=ConsumerGroupDescribeReque
         assignment_epoch: Int32
         assignor_name: String
         members: list[Member]
-        authorized_operations: Int32 = field(default=_NOT_ASKED_FOR)
+        authorized_operations: Int32 = field(default=NOT_REQUESTED)
 
         class Member(Part):
             member_id: String

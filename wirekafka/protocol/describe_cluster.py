@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.codec.message import Bool, Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.protocol.authorized_operations import NOT_REQUESTED
 
 
 class DescribeClusterRequest(Request, key=60, versions="0-2", flexible="0+"):
@@ -19,7 +20,7 @@ class DescribeClusterResponse(Response, answers=DescribeClusterRequest):
     cluster_id: String
     controller_id: Int32 = field(default=-1)
     brokers: list[Broker]
-    cluster_authorized_operations: Int32 = field(default=-2147483648)
+    cluster_authorized_operations: Int32 = field(default=NOT_REQUESTED)
 
     class Broker(Part):
         broker_id: Int32

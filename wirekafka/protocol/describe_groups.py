@@ -13,6 +13,7 @@ from wirekafka.codec.message import (
     String,
     field,
 )
+from wirekafka.protocol.authorized_operations import NOT_REQUESTED
 
 
 class DescribeGroupsRequest(Request, key=15, versions="0-6", flexible="5+"):
@@ -32,7 +33,7 @@ class DescribeGroupsResponse(Response, answers=DescribeGroupsRequest):
         protocol_type: String
         protocol_data: String
         members: list[DescribedGroupMember]
-        authorized_operations: Int32 = field("3+", default=-2147483648)
+        authorized_operations: Int32 = field("3+", default=NOT_REQUESTED)
 
         class DescribedGroupMember(Part):
             member_id: String

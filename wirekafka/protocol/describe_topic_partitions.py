@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.protocol.authorized_operations import NOT_REQUESTED
 
 
 class DescribeTopicPartitionsRequest(Request, key=75, versions="0", flexible="0+"):
@@ -29,7 +30,7 @@ class DescribeTopicPartitionsResponse(Response, answers=DescribeTopicPartitionsR
         topic_id: Uuid
         is_internal: Bool
         partitions: list[Partition]
-        topic_authorized_operations: Int32 = field(default=-2147483648)
+        topic_authorized_operations: Int32 = field(default=NOT_REQUESTED)
 
         class Partition(Part):
             error_code: Int16

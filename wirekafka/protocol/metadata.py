@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.protocol.authorized_operations import NOT_REQUESTED
 
 
 class MetadataRequest(Request, key=3, versions="0-13", flexible="9+"):
@@ -22,7 +23,7 @@ class MetadataResponse(Response, answers=MetadataRequest):
     cluster_id: String | None = field("2+", default=None)
     controller_id: Int32 = field("1+", default=-1)
     topics: list[Topic]
-    cluster_authorized_operations: Int32 = field("8-10", default=-2147483648)
+    cluster_authorized_operations: Int32 = field("8-10", default=NOT_REQUESTED)
     error_code: Int16 = field("13+")
 
     class Broker(Part):
@@ -37,7 +38,7 @@ class MetadataResponse(Response, answers=MetadataRequest):
         topic_id: Uuid = field("10+")
         is_internal: Bool = field("1+")
         partitions: list[Partition]
-        topic_authorized_operations: Int32 = field("8+", default=-2147483648)
+        topic_authorized_operations: Int32 = field("8+", default=NOT_REQUESTED)
 
         class Partition(Part):
             error_code: Int16

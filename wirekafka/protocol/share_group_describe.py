@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, Uuid, field
-
-_NOT_ASKED_FOR = -2147483648
+from wirekafka.protocol.authorized_operations import NOT_REQUESTED
 
 
 class ShareGroupDescribeRequest(Request, key=77, versions="1", flexible="0+"):
@@ -25,7 +24,7 @@ class ShareGroupDescribeResponse(Response, answers=ShareGroupDescribeRequest):
         assignment_epoch: Int32
         assignor_name: String
         members: list[Member]
-        authorized_operations: Int32 = field(default=_NOT_ASKED_FOR)
+        authorized_operations: Int32 = field(default=NOT_REQUESTED)
 
         class Member(Part):
             member_id: String

@@ -15,8 +15,7 @@ from wirekafka.codec.message import (
     UInt16,
     field,
 )
-
-_NOT_ASKED_FOR = -2147483648
+from wirekafka.protocol.authorized_operations import NOT_REQUESTED
 
 
 class StreamsGroupDescribeRequest(Request, key=89, versions="0-1", flexible="0+"):
@@ -78,7 +77,7 @@ class StreamsGroupDescribeResponse(Response, answers=StreamsGroupDescribeRequest
         assignment_epoch: Int32
         topology: Topology | None = field(default=None)
         members: list[Member]
-        authorized_operations: Int32 = field(default=_NOT_ASKED_FOR)
+        authorized_operations: Int32 = field(default=NOT_REQUESTED)
         topology_description: TopologyDescription | None = field("1+", default=None)
         topology_description_status: Int8 = field("1+", default=0)
         assignor_name: String | None = field("1+", default=None)

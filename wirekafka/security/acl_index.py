@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from wirekafka.remembered import Remembered
+from wirekafka.bounded_memory import Remembered
 from wirekafka.security.acl import WILDCARD, Acl, AclFilter, PatternType, ResourceType
 
 _Pattern = tuple[ResourceType, PatternType, str]
@@ -18,7 +18,7 @@ DecisionKey = tuple[int, str, str, str]
 """Operation and resource type in one number, the resource's name, the principal, the host."""
 
 
-class Rule(NamedTuple):
+class AclVerdict(NamedTuple):
     """A decision, and the text of its reason in the audit log."""
 
     is_allowed: bool
@@ -42,7 +42,7 @@ class AclIndex:
         self._by_id: dict[bytes, Acl] = {}
         self._by_pattern: dict[_Pattern, list[Acl]] = {}
         self._prefix_lengths: dict[ResourceType, Counter[int]] = {}
-        self.decisions = Remembered[DecisionKey, Rule](_DECISIONS_BYTES)
+        self.decisions = Remembered[DecisionKey, AclVerdict](_DECISIONS_BYTES)
         """Decisions of an authorizer; emptied by every change of the ACLs."""
 
     def add(self, id: bytes, acl: Acl) -> None:

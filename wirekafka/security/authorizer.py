@@ -11,16 +11,16 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.authorization import Policy
 from wirekafka.errors import Error, KafkaError
 from wirekafka.security.acl import WILDCARD, Acl, Operation, PatternType, Permission, ResourceType
-from wirekafka.security.acl_index import AclIndex, Rule
+from wirekafka.security.acl_index import AclIndex, AclVerdict
 
 AUDIT: Final = logging.getLogger("kafka.authorizer.logger")
 _TRACE = 5
 _LOGGED_NAME = 256
 """Longer names, which only groups, transactional ids and refused topics have, are cut."""
 
-_SUPER_USER = Rule(True, "SuperUser")
-_DEFAULT_ALLOW = Rule(True, "DefaultAllow")
-_DEFAULT_DENY = Rule(False, "DefaultDeny")
+_SUPER_USER = AclVerdict(True, "SuperUser")
+_DEFAULT_ALLOW = AclVerdict(True, "DefaultAllow")
+_DEFAULT_DENY = AclVerdict(False, "DefaultDeny")
 
 
 class Audit(Enum):
@@ -144,7 +144,7 @@ class Authorizer:
         subject: Subject,
         operation: Operation,
         resource: tuple[ResourceType, str],
-    ) -> Rule:
+    ) -> AclVerdict:
         resource_type, name = resource
         if subject.principal in self._policy.super_users:
             rule = _SUPER_USER
@@ -163,7 +163,7 @@ class Authorizer:
         resource: tuple[ResourceType, str],
         client: tuple[str, str],
         operation: Operation,
-    ) -> Rule:
+    ) -> AclVerdict:
         """The first ACL that denies, else the last that allows, else the policy."""
         found = _DEFAULT_ALLOW if self._policy.allows_without_acls else _DEFAULT_DENY
         has_acls = False
@@ -172,8 +172,8 @@ class Authorizer:
                 has_acls, found = True, _DEFAULT_DENY
             if acl.concerns(*client, operation):
                 if acl.permission is not Permission.ALLOW:
-                    return Rule(False, acl)
-                found = Rule(True, acl)
+                    return AclVerdict(False, acl)
+                found = AclVerdict(True, acl)
         return found
 
 

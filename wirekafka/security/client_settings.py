@@ -10,7 +10,7 @@ from wirekafka.security.sasl.scram import LOGIN_MODULE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class ClientAccess:
     """How a client connects: where, as which user, and which authority it trusts."""
 
     bootstrap_servers: str
@@ -32,7 +32,7 @@ class Access:
         return f"SASL_{transport}"
 
 
-def java(access: Access) -> dict[str, object]:
+def java(access: ClientAccess) -> dict[str, object]:
     """The properties of Java clients and of Kafka's commands."""
     found: dict[str, object] = {
         "bootstrap.servers": access.bootstrap_servers,
@@ -53,7 +53,7 @@ def java(access: Access) -> dict[str, object]:
     return found
 
 
-def confluent(access: Access) -> dict[str, object]:
+def confluent(access: ClientAccess) -> dict[str, object]:
     """The configuration of confluent-kafka and of every other client of librdkafka."""
     found: dict[str, object] = {
         "bootstrap.servers": access.bootstrap_servers,
@@ -70,7 +70,7 @@ def confluent(access: Access) -> dict[str, object]:
     return found
 
 
-def kafka_python(access: Access) -> dict[str, object]:
+def kafka_python(access: ClientAccess) -> dict[str, object]:
     """The keyword arguments of kafka-python and aiokafka."""
     found: dict[str, object] = {
         "bootstrap_servers": access.bootstrap_servers,
@@ -85,7 +85,7 @@ def kafka_python(access: Access) -> dict[str, object]:
     return found
 
 
-CLIENTS: dict[str, Callable[[Access], dict[str, object]]] = {
+CLIENTS: dict[str, Callable[[ClientAccess], dict[str, object]]] = {
     "confluent": confluent,
     "confluent-kafka": confluent,
     "kafka-python": kafka_python,

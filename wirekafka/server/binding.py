@@ -45,7 +45,7 @@ class Binding:
         """A configuration whose listeners have still to be opened and closed."""
         self._following: asyncio.Task[None] | None = None
 
-    def bind(self, configured: Sequence[addresses.Listener]) -> None:
+    def bind(self, configured: Sequence[addresses.ListenerEndpoint]) -> None:
         """Bind the addresses, so that other nodes can connect, and wait. Raises OSError."""
         for each in configured:
             listener = Listener(each.name, self._listen(each.host, each.port), self._limits)
@@ -91,7 +91,7 @@ class Binding:
                     logger.error("Listener %s is not opened: %s", added.name, error)
         self._following = None
 
-    async def _open(self, added: addresses.Listener, config: BrokerConfig) -> None:
+    async def _open(self, added: addresses.ListenerEndpoint, config: BrokerConfig) -> None:
         assert self._host is not None, "the host serves clients"
         listener = Listener(added.name, self._listen(added.host, added.port), self._limits)
         try:
@@ -125,7 +125,7 @@ class Binding:
             if listener.is_closed:
                 await listener.reopen(self._listen(*listener.address), self._host)
 
-    def endpoints(self, advertised: Sequence[addresses.Listener]) -> list[Endpoint]:
+    def endpoints(self, advertised: Sequence[addresses.ListenerEndpoint]) -> list[Endpoint]:
         """The advertised addresses: as configured, with the bound port in place of 0, and this
         machine's name in place of a wildcard address."""
         endpoints = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 
-from wirekafka.visible import json_text
+from wirekafka.visible_text import json_text
 
 
 class JsonFormatter(logging.Formatter):

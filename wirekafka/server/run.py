@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import OF_THE_AUTHORIZER, BrokerConfig
-from wirekafka.config.checks.ignored import ignored
+from wirekafka.config.checks.ignored_options import ignored
 from wirekafka.config.checks.similar import did_you_mean
 from wirekafka.config.endpoints.listeners import listeners
 from wirekafka.config.option import ConfigError
@@ -44,7 +44,7 @@ _REQUEST_LOGGER = "kafka.request.logger"
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class DirectoryFormat:
     """What is written to new log directories."""
 
     cluster_id: str | None = None
@@ -79,7 +79,7 @@ class Attended:
 def run(
     config: BrokerConfig,
     loop: str = "auto",
-    new: Format | None = None,
+    new: DirectoryFormat | None = None,
     attended: Attended | None = None,
 ) -> int:
     """Serve until SIGTERM, SIGHUP or Ctrl-C; returns the exit status.
@@ -89,10 +89,10 @@ def run(
     _allow_many_files()
     gc.disable()  # During start-up: nearly all objects stay, and scanning them takes time.
     with asyncio.Runner(loop_factory=loop_factory(loop)) as runner:
-        return runner.run(_serve(config, new or Format(), attended or Attended()))
+        return runner.run(_serve(config, new or DirectoryFormat(), attended or Attended()))
 
 
-async def _serve(config: BrokerConfig, new: Format, attended: Attended) -> int:
+async def _serve(config: BrokerConfig, new: DirectoryFormat, attended: Attended) -> int:
     companion = attended.companion
     should_stop = _stop_requests(attended.stops_at_eof)
     for name, source in config.unknown:
@@ -175,7 +175,7 @@ async def _stop(node: Node | ControllerNode) -> int:
     return 1 if node.failure is not None else 0
 
 
-def _platform(new: Format, monitoring: Monitoring | None) -> Platform:
+def _platform(new: DirectoryFormat, monitoring: Monitoring | None) -> Platform:
     platform = Platform(
         cluster_id=new.cluster_id or new.default_cluster_id,
         required_cluster_id=new.cluster_id,

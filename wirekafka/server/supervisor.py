@@ -16,7 +16,7 @@ from wirekafka.runtime.backoff import Backoff
 from wirekafka.server.background.cleaner_process import worker_environment
 from wirekafka.server.service_manager import ServiceManager
 from wirekafka.server.stop_signals import stop_signals
-from wirekafka.visible import json_text
+from wirekafka.visible_text import json_text
 
 logger = logging.getLogger(__name__)
 

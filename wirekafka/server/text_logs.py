@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from wirekafka.visible import one_line
+from wirekafka.visible_text import one_line
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 

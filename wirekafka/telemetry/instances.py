@@ -9,7 +9,7 @@ from typing import NamedTuple
 from wirekafka.codec.compression import Codec
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.image.image import MetadataImage
-from wirekafka.telemetry.subscriptions import Client, Subscription, Subscriptions
+from wirekafka.telemetry.subscriptions import Subscription, TelemetryClient, TelemetrySubscriptions
 
 ACCEPTED_CODECS = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)
 """How metrics may be compressed, the preferred one first."""
@@ -40,7 +40,7 @@ class Receiver(NamedTuple):
 
     max_bytes: int
     """The most bytes of one push, both as it is received and decompressed."""
-    receive: Callable[[Push, Client, int, Subscription], None] | None
+    receive: Callable[[Push, TelemetryClient, int, Subscription], None] | None
     """Called with a push that is not empty, its client, `max_bytes` and its subscription. It
     raises KafkaError(INVALID_RECORD) for what it cannot read. None discards all."""
 
@@ -110,7 +110,7 @@ class ClientTelemetry:
     """The instances of one broker: one of each connection, with which it is forgotten."""
 
     def __init__(self, image: MetadataImage, new_id: Callable[[], bytes]):
-        self._subscriptions = Subscriptions(image)
+        self._subscriptions = TelemetrySubscriptions(image)
         self._new_id = new_id
         self._instances: OrderedDict[bytes, Instance] = OrderedDict()
         """The least recently seen first."""
@@ -121,7 +121,9 @@ class ClientTelemetry:
     def __len__(self) -> int:
         return len(self._instances)
 
-    def ask(self, instance_id: bytes, client: Client, now_ms: int) -> tuple[bytes, Subscription]:
+    def ask(
+        self, instance_id: bytes, client: TelemetryClient, now_ms: int
+    ) -> tuple[bytes, Subscription]:
         """The subscription of a client, with the id of its instance, which may be new.
 
         Raises KafkaError(THROTTLING_QUOTA_EXCEEDED).
@@ -132,7 +134,7 @@ class ClientTelemetry:
         instance.ask(now_ms)
         return instance_id, instance.subscription
 
-    def push(self, push: Push, client: Client, now_ms: int, receiver: Receiver) -> None:
+    def push(self, push: Push, client: TelemetryClient, now_ms: int, receiver: Receiver) -> None:
         """Pass a push on to a receiver. Raises the KafkaError with which either refuses it."""
         if push.instance_id in _RESERVED:
             raise KafkaError(Error.INVALID_REQUEST)
@@ -154,7 +156,9 @@ class ClientTelemetry:
         """All instances with their ids."""
         return list(self._instances.items())
 
-    def _export(self, push: Push, client: Client, receiver: Receiver, instance: Instance) -> None:
+    def _export(
+        self, push: Push, client: TelemetryClient, receiver: Receiver, instance: Instance
+    ) -> None:
         assert receiver.receive is not None
         try:
             receiver.receive(push, client, receiver.max_bytes, instance.subscription)
@@ -169,7 +173,7 @@ class ClientTelemetry:
         if instance_id is not None:
             self._instances.pop(instance_id, None)
 
-    def _instance(self, instance_id: bytes, client: Client, now_ms: int) -> Instance:
+    def _instance(self, instance_id: bytes, client: TelemetryClient, now_ms: int) -> Instance:
         self._subscriptions.refresh()
         instance = self._instances.get(instance_id)
         if instance is not None and instance.version == self._subscriptions.version:

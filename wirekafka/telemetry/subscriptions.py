@@ -32,7 +32,7 @@ _INTERVAL_MS: int = CLIENT_METRICS["interval.ms"].default
 """How often clients without a subscription ask again."""
 
 
-class Client(NamedTuple):
+class TelemetryClient(NamedTuple):
     """What a broker knows of a client that asks or pushes."""
 
     client_id: str | None
@@ -70,7 +70,7 @@ class _Configured(NamedTuple):
     match: ClientMatch
 
 
-class Subscriptions:
+class TelemetrySubscriptions:
     """The configured subscriptions, read from the metadata again when it has changed."""
 
     def __init__(self, image: MetadataImage):
@@ -98,7 +98,7 @@ class Subscriptions:
         found = (_configured(name, texts[name]) for name in names)
         self._configured = [each for each in found if each is not None]
 
-    def of(self, instance_id: bytes, client: Client) -> Subscription:
+    def of(self, instance_id: bytes, client: TelemetryClient) -> Subscription:
         """The subscription of a client instance: the union of all that match it."""
         attributes = client.attributes(instance_id)
         matching = [each for each in self._configured if each.match.matches(attributes)]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
-from wirekafka.config.prefixed import jaas_option
+from wirekafka.config.prefixed_names import jaas_option
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wirekafka.protocol.create_acls import CreateAclsRequest
@@ -102,7 +102,7 @@ class Security:
         if user is not None and user not in self.users:
             raise ValueError(unknown("user", user, self.users))
         return settings(
-            client_settings.Access(
+            client_settings.ClientAccess(
                 bootstrap_servers=address,
                 user=user,
                 password=self.users[user] if user is not None else "",

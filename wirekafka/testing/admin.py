@@ -22,7 +22,7 @@ _CONCURRENT_TRIES = 250
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TopicLayout:
     """The partitions of a new topic; -1 stands for the broker's default.
 
     With `replicas`, the brokers of each partition, the numbers do not count.
@@ -34,7 +34,7 @@ class Layout:
 
 
 def create_topic(
-    engine: Engine, name: str, layout: Layout, config: Mapping[str, object] | None
+    engine: Engine, name: str, layout: TopicLayout, config: Mapping[str, object] | None
 ) -> None:
     """Create a topic. Raises KafkaError, such as TOPIC_ALREADY_EXISTS, or ValueError."""
     kind = CreateTopicsRequest.CreatableTopic

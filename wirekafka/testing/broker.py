@@ -216,7 +216,7 @@ class Broker(Operations, Lifecycle):
         present = self._engine.topics()
         for name, partitions in self._topics.items():
             if name not in present:
-                layout = admin.Layout(-1 if partitions is None else partitions)
+                layout = admin.TopicLayout(-1 if partitions is None else partitions)
                 admin.create_topic(self._engine, name, layout, None)
 
     def __repr__(self) -> str:

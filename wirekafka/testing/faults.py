@@ -14,7 +14,7 @@ from wirekafka.errors import KafkaError
 from wirekafka.testing import admin, groups, share_locks
 from wirekafka.testing.engine import Engine
 from wirekafka.testing.hooks.names import AnyError, Apis
-from wirekafka.testing.hooks.rules import Kind, RuleSpec, api_names, check
+from wirekafka.testing.hooks.rules import RuleKind, RuleSpec, api_names, check
 from wirekafka.testing.loop_thread import EngineGone
 from wirekafka.testing.settings import named_error, unknown
 
@@ -163,25 +163,25 @@ class Faults(ABC):
         self, api: Apis, error: AnyError, *, applied: bool = False, **match: Unpack[Match]
     ) -> Rule:
         """Respond with an error; with `topic` or `partition`, for these only."""
-        return self._rule(Kind.FAIL, api, match, error=named_error(error), applied=applied)
+        return self._rule(RuleKind.FAIL, api, match, error=named_error(error), applied=applied)
 
     def delay(
         self, api: Apis, seconds: float, *, applied: bool = False, **match: Unpack[Match]
     ) -> Rule:
         """Delay responses by `seconds` of the machine's clock."""
-        return self._rule(Kind.DELAY, api, match, seconds=seconds, applied=applied)
+        return self._rule(RuleKind.DELAY, api, match, seconds=seconds, applied=applied)
 
     def drop(self, api: Apis, *, applied: bool = False, **match: Unpack[Match]) -> Rule:
         """Close the connection instead of responding."""
-        return self._rule(Kind.DROP, api, match, applied=applied)
+        return self._rule(RuleKind.DROP, api, match, applied=applied)
 
     def hold(self, api: Apis, *, applied: bool = False, **match: Unpack[Match]) -> Rule:
         """Hold requests until `Rule.release`."""
-        return self._rule(Kind.HOLD, api, match, applied=applied)
+        return self._rule(RuleKind.HOLD, api, match, applied=applied)
 
     def throttle(self, api: Apis, seconds: float, **match: Unpack[Match]) -> Rule:
         """Report a throttle time to the client and mute its connection for that time (KIP-219)."""
-        return self._rule(Kind.THROTTLE, api, match, seconds=seconds)
+        return self._rule(RuleKind.THROTTLE, api, match, seconds=seconds)
 
     def refuse_connections(self) -> State:
         """Close every connection and refuse new ones; the broker's timers keep running."""
@@ -265,7 +265,7 @@ class Faults(ABC):
         """
         admin.fence(self._engine, transactional_id)
 
-    def _rule(self, kind: Kind, api: Apis, match: Match, **values: Any) -> Rule:
+    def _rule(self, kind: RuleKind, api: Apis, match: Match, **values: Any) -> Rule:
         words: dict[str, Any] = dict(match)
         for word in words:
             if word not in Match.__annotations__:

@@ -71,7 +71,7 @@ class Group:
     topology: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
 
-class GroupType(NamedTuple):
+class GroupAccess(NamedTuple):
     """How groups of one type are described, by their ids, and how a member is removed."""
 
     describe: Callable[[Engine, list[str]], list[Group]]
@@ -295,12 +295,12 @@ def _check_left(response: Any, group_id: str, member: Member) -> None:
         raise KafkaError(Error(response.error_code), f"{member.id} of {group_id}")
 
 
-TYPES: Mapping[str, GroupType] = MappingProxyType(
+TYPES: Mapping[str, GroupAccess] = MappingProxyType(
     {
-        "classic": GroupType(_classic, _leave),
-        "consumer": GroupType(_consumer, _leave),
-        "share": GroupType(_share, _leave_share),
-        "streams": GroupType(_streams, _leave_streams),
+        "classic": GroupAccess(_classic, _leave),
+        "consumer": GroupAccess(_consumer, _leave),
+        "share": GroupAccess(_share, _leave_share),
+        "streams": GroupAccess(_streams, _leave_streams),
     }
 )
 """The types of groups, by the names that ListGroups reports."""

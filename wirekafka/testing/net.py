@@ -17,7 +17,7 @@ BETWEEN_NODES = "NODES"
 Address = tuple[str, int]
 
 
-class Links:
+class ClusterLinks:
     """The links between the nodes of a cluster; used on their event loop only.
 
     What is sent over a link that is cut arrives once the link is healed, as TCP sends it again, or
@@ -31,7 +31,7 @@ class Links:
         self._delays: dict[frozenset[int], float] = {}
         self._isolated: set[int] = set()
         self._paused: set[int] = set()
-        self._wires: set[Wire] = set()
+        self._wires: set[NodeConnection] = set()
         self._waiting: list[asyncio.Future[None]] = []
 
     def net(self, node_id: int) -> LinkedNet:
@@ -136,10 +136,10 @@ class Links:
             return
         self._kept[address] = kept
 
-    def add(self, wire: Wire) -> None:
+    def add(self, wire: NodeConnection) -> None:
         self._wires.add(wire)
 
-    def remove(self, wire: Wire) -> None:
+    def remove(self, wire: NodeConnection) -> None:
         self._wires.discard(wire)
 
     def _changed(self) -> None:
@@ -154,7 +154,7 @@ class Links:
 class LinkedNet:
     """One node's `Net`: sockets, with the links of its cluster between it and other nodes."""
 
-    def __init__(self, links: Links, node_id: int):
+    def __init__(self, links: ClusterLinks, node_id: int):
         self._links = links
         self._node_id = node_id
 
@@ -168,7 +168,7 @@ class LinkedNet:
         target = self._links.owner((host, port))
         ends = frozenset({self._node_id} if target is None else {self._node_id, target})
         await self._links.reached(ends)
-        wire = Wire(self._links, ends)
+        wire = NodeConnection(self._links, ends)
         await asyncio.get_running_loop().create_connection(lambda: wire, host, port)
         protocol = protocol_factory()
         wire.begin(protocol)
@@ -184,7 +184,7 @@ class LinkedNet:
 class KeptPort:
     """A `Port` that nobody else gets when it is closed, for the next start of the node."""
 
-    def __init__(self, port: Port, links: Links):
+    def __init__(self, port: Port, links: ClusterLinks):
         self._port = port
         self._links = links
         self._is_closed = False
@@ -203,10 +203,10 @@ class KeptPort:
             self._links.keep(self._port.address)
 
 
-class Wire(asyncio.Protocol):
+class NodeConnection(asyncio.Protocol):
     """One connection between two nodes: the protocol of its socket."""
 
-    def __init__(self, links: Links, ends: frozenset[int]):
+    def __init__(self, links: ClusterLinks, ends: frozenset[int]):
         self.near = _NearEnd(self)
         """The transport for the node that has connected."""
         self.is_closing = False
@@ -294,9 +294,9 @@ class Wire(asyncio.Protocol):
 
 
 class _NearEnd(asyncio.Transport):
-    """The transport of a `Wire`, as the connecting node sees it."""
+    """The transport of a `NodeConnection`, as the connecting node sees it."""
 
-    def __init__(self, wire: Wire):
+    def __init__(self, wire: NodeConnection):
         super().__init__()
         self._wire = wire
 
@@ -316,7 +316,7 @@ class _NearEnd(asyncio.Transport):
 class _Queue:
     """What is on its way in one direction, in order."""
 
-    def __init__(self, wire: Wire):
+    def __init__(self, wire: NodeConnection):
         self._wire = wire
         self._waiting: deque[tuple[float, Callable[[], None]]] = deque()
         self._timer: asyncio.TimerHandle | None = None

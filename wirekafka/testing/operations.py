@@ -64,7 +64,7 @@ class Operations(Faults):
 
         Raises KafkaError, such as TOPIC_ALREADY_EXISTS.
         """
-        layout = admin.Layout(partitions, replication_factor, replicas)
+        layout = admin.TopicLayout(partitions, replication_factor, replicas)
         admin.create_topic(self._engine, name, layout, {**(config or {}), **options})
 
     def delete_topic(self, name: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wirekafka.config.broker_config import OF_THE_AUTHORIZER, BrokerConfig
 from wirekafka.config.checks.similar import did_you_mean
-from wirekafka.config.checks.unsupported import refuse_unsupported
+from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER, TOPIC
 from wirekafka.config.sources import Setting

@@ -15,7 +15,7 @@ from wirekafka.log.log import Log
 from wirekafka.replication.raft.changes import VoterChanges
 from wirekafka.replication.raft.election import Election
 from wirekafka.replication.raft.leading import Leading
-from wirekafka.replication.raft.messages import Leadership
+from wirekafka.replication.raft.messages import LeaderAndEpoch
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.roles import Nominee
@@ -123,7 +123,7 @@ def _return_to_a_failed_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that asks for votes follows again when another reports the leader that has failed."""
     learn = Raft._learn
 
-    def follow(self: Raft, leadership: Leadership, now_ms: int) -> None:
+    def follow(self: Raft, leadership: LeaderAndEpoch, now_ms: int) -> None:
         learn(self, leadership, now_ms)
         if isinstance(self._role, Nominee) and leadership.epoch == self.log.epoch:
             self._follow_if_possible(leadership, now_ms)

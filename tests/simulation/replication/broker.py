@@ -14,7 +14,7 @@ from tests.simulation.replication.fetching import Following
 from tests.simulation.replication.isr import IsrKeeper
 from tests.simulation.replication.schedule import Process
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.compaction.cleanable import Progress, cleanable, job_for
+from wirekafka.log.compaction.cleanable import CleaningProgress, cleanable, job_for
 from wirekafka.log.compaction.cleaner import Cleaner
 from wirekafka.log.directories.log_directory import DirectoryIdentity, LogDirectory, NewLog
 from wirekafka.replication.partition.partition import Partition
@@ -284,7 +284,9 @@ class SimulatedBroker:
 
     def _compact(self, partition: Partition, now_ms: int) -> None:
         log, offsets = partition.log, self.directory.cleaner_offsets
-        found = cleanable(log, Progress(offsets.get(KEY), partition.last_stable_offset, now_ms))
+        found = cleanable(
+            log, CleaningProgress(offsets.get(KEY), partition.last_stable_offset, now_ms)
+        )
         if found is None or not found.dirty_bytes:
             return
         job = job_for(log, found, BROKER, now_ms)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation.replication.network import Reply
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.fetching.fetch_sessions import NO_SESSION
-from wirekafka.replication.fetching.fetcher import Fetched, Fetcher
-from wirekafka.replication.fetching.fetcher_session import Position
+from wirekafka.replication.fetching.fetcher import FetchedPartition, Fetcher
+from wirekafka.replication.fetching.fetcher_session import PartitionFetch
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.reading import ReadRange, ReadResult
@@ -30,7 +30,7 @@ class Fetch:
     replica_id: int
     broker_epoch: int
     topic_id: bytes
-    position: Position
+    position: PartitionFetch
     max_bytes: int
 
 
@@ -80,7 +80,7 @@ class Following:
             max_bytes=broker.world.random.choice((1, 300, 2_000, 1 << 16)),
         )
 
-        def answered(answer: Fetched | Error | None) -> None:
+        def answered(answer: FetchedPartition | Error | None) -> None:
             # Also a response that comes after the leader has changed: `take` has to notice.
             if answer is None:
                 fetcher.interrupt()
@@ -129,10 +129,10 @@ class Following:
         broker.world.network.ask(broker.process, leader.process, serve, answered, _TIMEOUT_MS)
 
 
-def _failed(answer: Fetched | Error) -> Fetched:
-    if isinstance(answer, Fetched):
+def _failed(answer: FetchedPartition | Error) -> FetchedPartition:
+    if isinstance(answer, FetchedPartition):
         return answer
-    return Fetched(
+    return FetchedPartition(
         error=int(answer), high_watermark=-1, start_offset=-1, diverging=None, records=b""
     )
 
@@ -167,12 +167,12 @@ class Serving:
         if self._partition is not None and self in self._partition.watchers:
             self._finish(self._read(is_first=False, waits=False))
 
-    def _finish(self, answer: Fetched | Error | None) -> None:
+    def _finish(self, answer: FetchedPartition | Error | None) -> None:
         assert self._partition is not None and answer is not None
         del self._partition.watchers[self]
         self._reply(answer)
 
-    def _read(self, *, is_first: bool, waits: bool = True) -> Fetched | Error | None:
+    def _read(self, *, is_first: bool, waits: bool = True) -> FetchedPartition | Error | None:
         fetch, broker = self._fetch, self._broker
         position = fetch.position
         try:
@@ -210,7 +210,7 @@ class Serving:
         has_news = has_records or found.high_watermark != self._high_watermark
         if waits and not has_news and found.diverging is None:
             return None
-        return Fetched(
+        return FetchedPartition(
             error=Error.NONE,
             high_watermark=found.high_watermark,
             start_offset=found.start_offset,

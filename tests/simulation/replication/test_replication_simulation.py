@@ -9,10 +9,10 @@ import pytest
 
 from tests.simulation.replication.simulation import simulate
 from tests.simulation.seeds import assert_every_seed_passes, assert_seeds_are_repeatable
-from wirekafka.log import received
+from wirekafka.log import fetched_batches as received
 from wirekafka.log.log import Log
 from wirekafka.log.producers import ProducerStates
-from wirekafka.replication.partition.follower import Follower
+from wirekafka.replication.partition.follower import ReplicaFollower
 from wirekafka.replication.partition.leader import Leader
 
 SEEDS = int(os.environ.get("WIREKAFKA_REPLICATION_SEEDS", "200"))
@@ -45,7 +45,7 @@ def test_a_leader_that_adds_followers_too_early_is_detected(
 def test_followers_that_keep_diverging_records_are_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Follower, "_truncate", lambda *_: None)
+    monkeypatch.setattr(ReplicaFollower, "_truncate", lambda *_: None)
     assert _kinds_found(20) & {"STUCK", "DIVERGENCE"}
 
 

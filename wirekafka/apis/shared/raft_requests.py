@@ -9,7 +9,7 @@ from wirekafka.apis.shared.registry import ControllerCall
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.quorum_endpoints import QuorumNodeEndpoint
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
-from wirekafka.replication.raft.messages import Endpoints, Leadership, ReplicaKey
+from wirekafka.replication.raft.messages import Endpoints, LeaderAndEpoch, ReplicaKey
 
 
 def check_cluster_id(cluster_id: str | None, call: ControllerCall) -> None:
@@ -41,7 +41,7 @@ def endpoints_of(listeners: Sequence[Any]) -> Endpoints:
     return tuple((each.name, each.host, each.port) for each in listeners)
 
 
-def leader_nodes(leadership: Leadership, call: ControllerCall) -> list[QuorumNodeEndpoint]:
+def leader_nodes(leadership: LeaderAndEpoch, call: ControllerCall) -> list[QuorumNodeEndpoint]:
     """Return the leader's address at the listener of the request; none if it is not known."""
     return [
         QuorumNodeEndpoint(node_id=leadership.leader_id, host=host, port=port)

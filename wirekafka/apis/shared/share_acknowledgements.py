@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wirekafka.coordinator.share_state.states import ShareKey
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.share.acknowledgement import Acknowledgement, AcknowledgeType
-from wirekafka.replication.share.sessions import SessionKey, SharedKey
+from wirekafka.replication.share.sessions import MemberSessionKey, SharedKey
 from wirekafka.runtime.promise import Promise
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class ShareRequest(NamedTuple):
     """The parts of a request of a share group's member that both APIs have."""
 
     broker: Broker
-    key: SessionKey
+    key: MemberSessionKey
     version: int
     is_renewal: bool
 
@@ -43,7 +43,7 @@ def checked_request(broker: Broker, request: Any, version: int) -> ShareRequest:
     if group_id is None or not member_id or len(member_id) > _LONGEST_MEMBER_ID:
         raise KafkaError(Error.INVALID_REQUEST)
     is_renewal = version >= _RENEWING_VERSION and request.is_renew_ack
-    return ShareRequest(broker, SessionKey(group_id, member_id), version, is_renewal)
+    return ShareRequest(broker, MemberSessionKey(group_id, member_id), version, is_renewal)
 
 
 class Acknowledging:

@@ -13,7 +13,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.partition.reading import ReadRange, ReadResult
 from wirekafka.replication.partition.remote_log import Pending, RemoteResult
 from wirekafka.replication.partition.waiting import Watched
-from wirekafka.replication.share.aborted import archive_aborted
+from wirekafka.replication.share.aborted_records import archive_aborted
 from wirekafka.replication.share.acquisition import (
     AcquiredRun,
     Acquisition,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call
-from wirekafka.telemetry.subscriptions import Client
+from wirekafka.telemetry.subscriptions import TelemetryClient
 
 
-def client_of(call: Call) -> Client:
+def client_of(call: Call) -> TelemetryClient:
     """Return what the connection says of its client."""
     # The connection id ends in the client's host, port and a number.
     port = call.connection_id.rpartition("-")[0].rpartition(":")[2]
-    return Client(
+    return TelemetryClient(
         client_id=call.client_id,
         software=call.client_software,
         address=call.client_host.removeprefix("/"),

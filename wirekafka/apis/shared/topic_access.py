@@ -11,7 +11,7 @@ from wirekafka.metadata.image.image import TopicImage
 from wirekafka.security.acl import TOPIC, Operation
 
 
-class Named(Protocol):
+class NamedTopic(Protocol):
     """A part of a request that names a topic."""
 
     name: str
@@ -24,7 +24,7 @@ class Identified(Protocol):
 
 
 def topics_by_name(
-    topics: Sequence[Named], operation: Operation, call: Call
+    topics: Sequence[NamedTopic], operation: Operation, call: Call
 ) -> list[TopicImage | Error]:
     """Each topic, or why the operation is impossible; whether a topic exists is not revealed."""
     known = call.broker.image.topics

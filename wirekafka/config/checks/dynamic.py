@@ -10,7 +10,7 @@ from wirekafka.config.checks.java_classes import LOADED_AT_START
 from wirekafka.config.endpoints import listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER
-from wirekafka.config.prefixed import split
+from wirekafka.config.prefixed_names import split
 from wirekafka.errors import Error, KafkaError
 
 _THREADS = (

@@ -12,9 +12,9 @@ from typing import NoReturn
 from wirekafka.config.address import LARGEST_PORT
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.endpoints import listeners
-from wirekafka.config.endpoints.listeners import Listener
+from wirekafka.config.endpoints.listeners import ListenerEndpoint
 from wirekafka.config.option import ConfigError
-from wirekafka.config.prefixed import CLUSTER_LEVEL, STORES, prefixes
+from wirekafka.config.prefixed_names import CLUSTER_LEVEL, STORES, prefixes
 from wirekafka.config.security_protocol import PROTOCOLS
 from wirekafka.errors import Error, KafkaError
 
@@ -91,7 +91,7 @@ def usable(config: BrokerConfig) -> BrokerConfig:
     return config
 
 
-def _endpoints(config: BrokerConfig) -> list[Listener]:
+def _endpoints(config: BrokerConfig) -> list[ListenerEndpoint]:
     texts = config.listeners
     protocols = _protocols(config)
     created = f"Error creating broker listeners from '[{', '.join(texts)}]': "
@@ -104,7 +104,7 @@ def _endpoints(config: BrokerConfig) -> list[Listener]:
         if name not in protocols:
             _refuse(f"{created}No security protocol defined for listener {name}")
         host = match["host"].strip("[]")
-        found.append(Listener(name, host, int(match["port"]), protocols[name]))
+        found.append(ListenerEndpoint(name, host, int(match["port"]), protocols[name]))
     shown = ", ".join(texts)
     if len({each.name for each in found}) < len(found):
         _refuse(f"{created}Each listener must have a different name, listeners: [{shown}]")
@@ -144,7 +144,9 @@ def _check_names(config: BrokerConfig, names: list[str]) -> None:
         _refuse(f"requirement failed: {error.reason}")
 
 
-def _check_same(old: Listener, new: Listener, before: BrokerConfig, after: BrokerConfig) -> None:
+def _check_same(
+    old: ListenerEndpoint, new: ListenerEndpoint, before: BrokerConfig, after: BrokerConfig
+) -> None:
     if old.protocol != new.protocol:
         _invalid(
             f"Security protocol cannot be updated for existing listener ListenerName({old.name})"

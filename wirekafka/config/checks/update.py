@@ -12,7 +12,7 @@ from wirekafka.config.checks.group_bounds import violations
 from wirekafka.config.checks.java_classes import STREAMS_ASSIGNORS, check_class, short_names
 from wirekafka.config.option import ConfigError, Type, Update
 from wirekafka.config.options import BROKER, CLIENT_METRICS, GROUP, THROTTLES, TOPIC
-from wirekafka.config.prefixed import STORES, is_per_broker, split
+from wirekafka.config.prefixed_names import STORES, is_per_broker, split
 from wirekafka.config.topic_config import validate_topic_config
 from wirekafka.errors import Error, KafkaError
 

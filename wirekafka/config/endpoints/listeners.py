@@ -16,7 +16,7 @@ from wirekafka.config.security_protocol import PROTOCOLS
 ENDPOINT = re.compile(rf"(?P<name>[^:/\s]+)://(?P<host>{HOST}|):(?P<port>[0-9]{{1,5}})")
 
 
-class Listener(NamedTuple):
+class ListenerEndpoint(NamedTuple):
     """One endpoint; an empty host is every interface, port 0 any free port."""
 
     name: str
@@ -28,7 +28,7 @@ class Listener(NamedTuple):
         return f"{self.name}://{Address(self.host, self.port)}"
 
 
-class Named(NamedTuple):
+class ListenerName(NamedTuple):
     """The name and security protocol of a listener, which are the same on every node."""
 
     name: str
@@ -38,10 +38,14 @@ class Named(NamedTuple):
 class Listeners(NamedTuple):
     """A node's endpoints by use."""
 
-    bound: tuple[Listener, ...]  # where clients and brokers connect
-    advertised: tuple[Listener, ...]  # as in Metadata responses, in the order of `bound`
-    controller: tuple[Listener, ...]  # where brokers and controllers reach the controller here
-    advertised_controller: tuple[Listener, ...]  # for other nodes, in the order of `controller`
+    bound: tuple[ListenerEndpoint, ...]  # where clients and brokers connect
+    advertised: tuple[ListenerEndpoint, ...]  # as in Metadata responses, in the order of `bound`
+    controller: tuple[
+        ListenerEndpoint, ...
+    ]  # where brokers and controllers reach the controller here
+    advertised_controller: tuple[
+        ListenerEndpoint, ...
+    ]  # for other nodes, in the order of `controller`
     inter_broker: str  # the listener brokers use among themselves; empty on a controller
 
 
@@ -80,13 +84,13 @@ def listeners(config: BrokerConfig) -> Listeners:
     )
 
 
-def between_brokers(config: BrokerConfig) -> Named:
+def between_brokers(config: BrokerConfig) -> ListenerName:
     """Return the listener for connections between brokers. Raises ConfigError."""
     name = listeners(config).inter_broker
-    return Named(name, protocols_of(config)[name])
+    return ListenerName(name, protocols_of(config)[name])
 
 
-def to_controllers(config: BrokerConfig) -> Named:
+def to_controllers(config: BrokerConfig) -> ListenerName:
     """Return the listener for connections to controllers. Raises ConfigError."""
     if not config.controller_listener_names:
         raise ConfigError("controller.listener.names", "", "no listener of controllers is named")
@@ -103,7 +107,7 @@ def to_controllers(config: BrokerConfig) -> Named:
             )
             value = ",".join(config.controller_listener_names)
             raise ConfigError("controller.listener.names", value, reason)
-    return Named(names[0], protocols[names[0]])
+    return ListenerName(names[0], protocols[names[0]])
 
 
 def protocols_of(config: BrokerConfig) -> dict[str, str]:
@@ -131,11 +135,13 @@ def _names_secured(config: BrokerConfig) -> bool:
     return not secured.isdisjoint({*own_names(config), *controller_names(config)})
 
 
-def _parsed(option: str, texts: Iterable[str], protocols: dict[str, str]) -> tuple[Listener, ...]:
+def _parsed(
+    option: str, texts: Iterable[str], protocols: dict[str, str]
+) -> tuple[ListenerEndpoint, ...]:
     return tuple(_endpoint(option, text, protocols) for text in texts)
 
 
-def _endpoint(option: str, text: str, protocols: dict[str, str]) -> Listener:
+def _endpoint(option: str, text: str, protocols: dict[str, str]) -> ListenerEndpoint:
     match = ENDPOINT.fullmatch(text)
     if match is None or int(match["port"]) > LARGEST_PORT:
         raise ConfigError(
@@ -149,17 +155,17 @@ def _endpoint(option: str, text: str, protocols: dict[str, str]) -> Listener:
             f"No security protocol defined for listener {name}: "
             "add it to listener.security.protocol.map",
         )
-    return Listener(name, match["host"].strip("[]"), int(match["port"]), protocols[name])
+    return ListenerEndpoint(name, match["host"].strip("[]"), int(match["port"]), protocols[name])
 
 
-def _require_distinct_names(option: str, every: tuple[Listener, ...]) -> None:
+def _require_distinct_names(option: str, every: tuple[ListenerEndpoint, ...]) -> None:
     names = [listener.name for listener in every]
     if len(set(names)) < len(names):
         shown = ",".join(map(str, every))
         raise ConfigError(option, shown, "Each listener must have a different name")
 
 
-def _require_distinct_ports(every: tuple[Listener, ...]) -> None:
+def _require_distinct_ports(every: tuple[ListenerEndpoint, ...]) -> None:
     """Only an IPv4 and an IPv6 address can have the same port."""
     by_port: dict[int, list[str]] = {}
     for listener in every:
@@ -184,8 +190,8 @@ def _ip_version(host: str) -> int:
 
 
 def _advertised(
-    config: BrokerConfig, bound: tuple[Listener, ...], protocols: dict[str, str]
-) -> tuple[Listener, ...]:
+    config: BrokerConfig, bound: tuple[ListenerEndpoint, ...], protocols: dict[str, str]
+) -> tuple[ListenerEndpoint, ...]:
     """The advertised endpoints: as configured, else the bound ones."""
     if not config.advertised_listeners:
         return bound
@@ -221,7 +227,7 @@ def _advertised(
 
 
 def _inter_broker(
-    config: BrokerConfig, bound: tuple[Listener, ...], protocols: dict[str, str]
+    config: BrokerConfig, bound: tuple[ListenerEndpoint, ...], protocols: dict[str, str]
 ) -> str:
     option, protocol = "inter.broker.listener.name", config.security_inter_broker_protocol
     name = config.inter_broker_listener_name

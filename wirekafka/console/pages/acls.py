@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wirekafka.client.client import Client, CliError, check
-from wirekafka.console.pages.page import Page, View, Visit
+from wirekafka.console.pages.page import Page, PageView, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import Known, Unknown
 from wirekafka.errors import Error
@@ -26,7 +26,7 @@ LINK = ("ACLs and users", "/acls", "a")
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
-class Rule(NamedTuple):
+class AclRow(NamedTuple):
     """An ACL, in Kafka's words."""
 
     principal: str
@@ -54,7 +54,7 @@ class Quota(NamedTuple):
     value: float
 
 
-def show(visit: Visit) -> View:
+def show(visit: Visit) -> PageView:
     """All ACLs, users and quotas that the visitor may see."""
     rules = _rules(visit.client)
     values = {
@@ -69,10 +69,10 @@ def show(visit: Visit) -> View:
         "users": _users(visit.client),
         "quotas": _quotas(visit.client),
     }
-    return View("acls.html", values)
+    return PageView("acls.html", values)
 
 
-def _rules(client: Client) -> Known[Sequence[Rule]]:
+def _rules(client: Client) -> Known[Sequence[AclRow]]:
     every = DescribeAclsRequest(
         resource_type_filter=ResourceType.ANY,
         resource_name_filter=None,
@@ -90,7 +90,7 @@ def _rules(client: Client) -> Known[Sequence[Rule]]:
     except CliError as error:
         return Unknown(str(error))
     return [
-        Rule(
+        AclRow(
             acl.principal,
             of_code(Permission, acl.permission_type).name.capitalize(),
             of_code(Operation, acl.operation).name,
@@ -138,7 +138,7 @@ def _quotas(client: Client) -> Known[Sequence[Quota]]:
     )
 
 
-def _whole(rule: Rule) -> Rule:
+def _whole(rule: AclRow) -> AclRow:
     return rule
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.client.client import Client, CliError, check
-from wirekafka.console.pages.page import Page, View, Visit
+from wirekafka.console.pages.page import Page, PageView, Visit
 from wirekafka.console.render import now_ms
 from wirekafka.console.source import Known, Unknown
 from wirekafka.console.summary import disks
@@ -17,7 +17,7 @@ _FENCED = 2
 """From this version on, DescribeCluster can list fenced brokers."""
 
 
-def show(visit: Visit) -> View:
+def show(visit: Visit) -> PageView:
     """All brokers and controllers."""
     client = visit.client
     cluster = client.send(_every_broker(client), DescribeClusterResponse)
@@ -32,7 +32,7 @@ def show(visit: Visit) -> View:
         "quorum": _quorum(client),
         "now_ms": now_ms(),
     }
-    return View("brokers.html", values)
+    return PageView("brokers.html", values)
 
 
 def _every_broker(client: Client) -> DescribeClusterRequest:

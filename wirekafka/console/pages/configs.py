@@ -16,7 +16,7 @@ from wirekafka.client.configurations import (
     alter_configs,
     described,
 )
-from wirekafka.console.pages.page import Change, Page, PageError, Redirect, View, Visit
+from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import Known, Unknown
 from wirekafka.protocol.list_config_resources import (
@@ -34,7 +34,7 @@ class Resource(NamedTuple):
     name: str
 
 
-def show(visit: Visit) -> View:
+def show(visit: Visit) -> PageView:
     """The resources that have a configuration."""
     metadata = visit.client.metadata()
     found = [
@@ -54,10 +54,10 @@ def show(visit: Visit) -> View:
         "others": others,
         "resources": table(chosen, visit.query, name=lambda row: row.name, sorts=_SORTS),
     }
-    return View("configs.html", values)
+    return PageView("configs.html", values)
 
 
-def one(visit: Visit) -> View:
+def one(visit: Visit) -> PageView:
     """The options of one resource."""
     kind, name = _named(visit.query.get("kind", ""), visit.query.get("name", ""))
     entries = described(visit.client, KINDS[kind], name, in_detail=True)
@@ -74,7 +74,7 @@ def one(visit: Visit) -> View:
         "can_change": visit.allows_changes,
         "edited": next((each for each in entries if each.name == visit.query.get("edit")), None),
     }
-    return View("config.html", values)
+    return PageView("config.html", values)
 
 
 def change(visit: Visit) -> Redirect:

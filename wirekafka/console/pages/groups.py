@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from wirekafka.client.group_types import TYPES, Group, Offset
+from wirekafka.client.group_types import TYPES, Offset, ReportedGroup
 from wirekafka.client.membership import TopicPartition
 from wirekafka.client.offset_reset import plan_reset
-from wirekafka.console.offsets import LATEST, Listed, list_groups, offsets_at
+from wirekafka.console.offsets import LATEST, GroupListing, list_groups, offsets_at
 from wirekafka.console.pages.lag import group_lags
-from wirekafka.console.pages.page import Change, Page, PageError, Redirect, View, Visit
+from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import GroupLag, Unknown
 
 LINK = ("Groups", "/groups", "u")
 
 
-class Position(NamedTuple):
+class GroupPosition(NamedTuple):
     """Where a group is in one partition; None is not known."""
 
     topic: str
@@ -41,7 +41,7 @@ class Line(NamedTuple):
     lag: GroupLag | None
 
 
-def show(visit: Visit) -> View:
+def show(visit: Visit) -> PageView:
     """The list of groups."""
     brokers = [each.node_id for each in visit.client.metadata([]).brokers]
     listed, problems = list_groups(visit.client, brokers)
@@ -63,10 +63,10 @@ def show(visit: Visit) -> View:
         "sampled": sampled,
         "groups": table(lines, visit.query, name=_name, sorts=_SORTS, default="-lag"),
     }
-    return View("groups.html", values)
+    return PageView("groups.html", values)
 
 
-def one(visit: Visit) -> View:
+def one(visit: Visit) -> PageView:
     """One group: its members, positions and lag."""
     listed = _listed(visit)
     group, offsets = _described(visit, listed)
@@ -87,10 +87,10 @@ def one(visit: Visit) -> View:
         "to": "",
         "topic": "",
     }
-    return View("group.html", values)
+    return PageView("group.html", values)
 
 
-def preview(visit: Visit) -> View:
+def preview(visit: Visit) -> PageView:
     """One group again, with what a change of its offsets would do."""
     view = one(visit)
     topic, to = visit.query.get("topic", "").strip(), visit.query.get("to", "").strip()
@@ -98,7 +98,7 @@ def preview(visit: Visit) -> View:
         raise PageError(400, "Name a topic, and where to: earliest, latest, an offset or a time.")
     plan = plan_reset(visit.client, view.values["group"].name, [topic], to)
     rows = [(*key, plan.before.get(key), after) for key, after in sorted(plan.after.items())]
-    return View("group.html", {**view.values, "plan": rows, "topic": topic, "to": to})
+    return PageView("group.html", {**view.values, "plan": rows, "topic": topic, "to": to})
 
 
 def reset(visit: Visit) -> Redirect:
@@ -120,7 +120,7 @@ def reset(visit: Visit) -> Redirect:
     return Redirect(f"/group?{urlencode({'name': name})}")
 
 
-def _listed(visit: Visit) -> Listed:
+def _listed(visit: Visit) -> GroupListing:
     name = visit.query.get("name", "")
     brokers = [each.node_id for each in visit.client.metadata([]).brokers]
     listed, problems = list_groups(visit.client, brokers)
@@ -130,7 +130,9 @@ def _listed(visit: Visit) -> Listed:
     return found
 
 
-def _described(visit: Visit, listed: Listed) -> tuple[Group, Mapping[TopicPartition, Offset]]:
+def _described(
+    visit: Visit, listed: GroupListing
+) -> tuple[ReportedGroup, Mapping[TopicPartition, Offset]]:
     kind = TYPES.get(listed.type)
     if kind is None:
         raise PageError(501, f"Groups of type {listed.type} are not supported.")
@@ -138,8 +140,8 @@ def _described(visit: Visit, listed: Listed) -> tuple[Group, Mapping[TopicPartit
 
 
 def _positions(
-    visit: Visit, group: Group, offsets: Mapping[TopicPartition, Offset]
-) -> list[Position]:
+    visit: Visit, group: ReportedGroup, offsets: Mapping[TopicPartition, Offset]
+) -> list[GroupPosition]:
     owners = {key: member for member in group.members for key in member.partitions}
     known = sorted(offsets.keys() | owners.keys())
     topics = visit.client.metadata({topic for topic, _ in known}).topics if known else []
@@ -151,7 +153,7 @@ def _positions(
         if lag is None and offset is not None and end is not None:
             lag = max(end - offset.offset, 0)
         rows.append(
-            Position(
+            GroupPosition(
                 *key,
                 None if offset is None else offset.offset,
                 end,

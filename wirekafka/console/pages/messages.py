@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from wirekafka.codec.compression import Codec
 from wirekafka.console.excerpts import Excerpt, Form, Shown, show
-from wirekafka.console.pages.page import Download, Page, PageError, View, Visit
+from wirekafka.console.pages.page import Download, Page, PageError, PageView, Visit
 from wirekafka.console.pages.record_pages import (
     MOST_PARTITIONS,
     MOST_RECORDS,
@@ -19,7 +19,7 @@ from wirekafka.console.pages.record_pages import (
     read_record,
 )
 from wirekafka.console.topic_reads import EARLIEST, LATEST, Positions, Seen, TopicReads
-from wirekafka.visible import visible
+from wirekafka.visible_text import visible
 
 RECORD_BYTES = 256 << 10
 """How much of a value is kept for the page of one record."""
@@ -30,7 +30,7 @@ _LARGEST_OFFSET = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MessagePart:
     """A key, a value or a header to display; `shown` is None for null."""
 
     shown: Shown | None
@@ -53,9 +53,9 @@ class RecordLine:
     """A record to display."""
 
     seen: Seen
-    key: Part
-    value: Part
-    headers: list[tuple[str, Part]]
+    key: MessagePart
+    value: MessagePart
+    headers: list[tuple[str, MessagePart]]
 
     @property
     def compression(self) -> str:
@@ -64,7 +64,7 @@ class RecordLine:
         return Codec(number).name.lower() if number in set(Codec) else f"codec {number}"
 
 
-def show_list(visit: Visit) -> View:
+def show_list(visit: Visit) -> PageView:
     """A page of a topic's records."""
     reads = reads_of(visit)
     chosen = chosen_partitions(visit.query, reads)
@@ -91,10 +91,10 @@ def show_list(visit: Visit) -> View:
         "following": "" if page.is_last else cursor(page.following),
         "forms": list(Form),
     }
-    return View("messages.html", values)
+    return PageView("messages.html", values)
 
 
-def show_record(visit: Visit) -> View:
+def show_record(visit: Visit) -> PageView:
     """One record with all that is known of it."""
     seen = _record(visit, RECORD_BYTES)
     values = {
@@ -103,7 +103,7 @@ def show_record(visit: Visit) -> View:
         "record": line_of(seen, visit.query),
         "forms": list(Form),
     }
-    return View("message.html", values)
+    return PageView("message.html", values)
 
 
 def download(visit: Visit) -> Download:
@@ -233,10 +233,10 @@ def _partition(text: str) -> int:
     return int(text)
 
 
-def _part(excerpt: Excerpt | None, form: Form) -> Part:
+def _part(excerpt: Excerpt | None, form: Form) -> MessagePart:
     if excerpt is None:
-        return Part(None, 0)
-    return Part(show(excerpt, form), excerpt.size_bytes)
+        return MessagePart(None, 0)
+    return MessagePart(show(excerpt, form), excerpt.size_bytes)
 
 
 ENTRIES = (

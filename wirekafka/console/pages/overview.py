@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from wirekafka.console.pages.lag import group_lags
-from wirekafka.console.pages.page import Page, View, Visit
-from wirekafka.console.source import GroupLag, Insight, Known, Snapshot, TopicRate, Unknown
+from wirekafka.console.pages.page import Page, PageView, Visit
+from wirekafka.console.source import ClusterSample, GroupLag, Insight, Known, TopicRate, Unknown
 
 T = TypeVar("T")
 
@@ -25,11 +25,11 @@ class Panel(NamedTuple):
     total: int
 
 
-def show(visit: Visit) -> View:
+def show(visit: Visit) -> PageView:
     """What an operator asks first."""
     snapshot = visit.source.snapshot()
     if isinstance(snapshot, Unknown):
-        return View("overview_unknown.html", {"title": "Overview", "reason": snapshot})
+        return PageView("overview_unknown.html", {"title": "Overview", "reason": snapshot})
     insight = visit.source.insight()
     own = insight if snapshot.summary.may_see_cluster else _NOT_PERMITTED
     values = {
@@ -44,10 +44,10 @@ def show(visit: Visit) -> View:
         "errors": _on(own, _errors),
         "software": _on(own, _software),
     }
-    return View("overview.html", values)
+    return PageView("overview.html", values)
 
 
-def _rates(snapshot: Snapshot, insight: Known[Insight]) -> Known[Panel]:
+def _rates(snapshot: ClusterSample, insight: Known[Insight]) -> Known[Panel]:
     """Topics by what is written to them, with bytes where the broker itself counts them."""
     if isinstance(snapshot.rates, Unknown):
         return snapshot.rates

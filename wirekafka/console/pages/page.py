@@ -19,10 +19,10 @@ from starlette.routing import Route
 
 from wirekafka.client.client import Client, CliError
 from wirekafka.config.option import ConfigError
-from wirekafka.console.access import COOKIE, Account, Accounts
+from wirekafka.console.access import COOKIE, SessionAccounts, UserAccount
 from wirekafka.console.foreign import is_foreign
 from wirekafka.console.render import Renderer
-from wirekafka.console.settings import Settings
+from wirekafka.console.settings import ConsoleSettings
 from wirekafka.console.source import Source
 from wirekafka.errors import KafkaError
 
@@ -67,7 +67,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PageView:
     """A page: a template and what it shows."""
 
     template: str
@@ -95,7 +95,7 @@ class Event(NamedTuple):
     html: str
 
 
-Answer: TypeAlias = View | Redirect | Download
+Answer: TypeAlias = PageView | Redirect | Download
 Handler: TypeAlias = Callable[[Visit], Answer]
 LiveHandler: TypeAlias = Callable[[Visit, Renderer], Iterator[Event | None]]
 
@@ -131,7 +131,9 @@ Entry: TypeAlias = Page | Change | Live
 class Pages:
     """Serves entries: finds the visitor's account, and shows failures as pages."""
 
-    def __init__(self, settings: Settings, accounts: Accounts, renderer: Renderer) -> None:
+    def __init__(
+        self, settings: ConsoleSettings, accounts: SessionAccounts, renderer: Renderer
+    ) -> None:
         self._settings, self._accounts, self._renderer = settings, accounts, renderer
 
     def route(self, entry: Entry) -> Route:
@@ -169,7 +171,9 @@ class Pages:
         status, message = _described(error)
         if status == 500:
             logger.exception("A page of the console failed: %s", request.url.path, exc_info=error)
-        view = View("error.html", {"title": "Error", "status": status, "message": message}, status)
+        view = PageView(
+            "error.html", {"title": "Error", "status": status, "message": message}, status
+        )
         session = request.cookies.get(COOKIE, "")
         return self._shown(request, view, self._accounts.of(session) if session else None)
 
@@ -211,7 +215,7 @@ class Pages:
 
         return self._guarded(stream)
 
-    async def _events(self, request: Request, handler: LiveHandler, account: Account) -> Any:
+    async def _events(self, request: Request, handler: LiveHandler, account: UserAccount) -> Any:
         produced = self._produced(request, handler, account)
         try:
             while True:
@@ -222,7 +226,9 @@ class Pages:
         finally:
             produced.close()
 
-    def _produced(self, request: Request, handler: LiveHandler, account: Account) -> Generator[str]:
+    def _produced(
+        self, request: Request, handler: LiveHandler, account: UserAccount
+    ) -> Generator[str]:
         try:
             with account.pool.client() as client:
                 visit = self._visit(request, account, client, {})
@@ -256,11 +262,11 @@ class Pages:
         response.headers["Server-Timing"] = f"page;dur={took_ms:.1f}"
         return response
 
-    def _account(self, request: Request) -> Account | None:
+    def _account(self, request: Request) -> UserAccount | None:
         return self._accounts.of(request.cookies.get(COOKIE, ""))
 
     def _visit(
-        self, request: Request, account: Account, client: Client, form: Mapping[str, str]
+        self, request: Request, account: UserAccount, client: Client, form: Mapping[str, str]
     ) -> Visit:
         return Visit(
             path=request.path_params,
@@ -272,7 +278,7 @@ class Pages:
             allows_changes=self._settings.allow_changes,
         )
 
-    def _shown(self, request: Request, view: View, account: Account | None) -> Response:
+    def _shown(self, request: Request, view: PageView, account: UserAccount | None) -> Response:
         session = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
         frame = {
             # With two slashes at its start, a link to it would lead to another host.
@@ -312,13 +318,13 @@ class Pages:
             return RedirectResponse("/", 303)
         values = {"title": "Log in", "name": "", "problem": None}
         if form is None:
-            return self._shown(request, View("login.html", values), None)
+            return self._shown(request, PageView("login.html", values), None)
         values["name"] = form.get("name", "")
         try:
             session = self._accounts.log_in(values["name"] or "", form.get("password", ""))
         except (CliError, ConfigError) as error:
             values["problem"] = str(error)
-            return self._shown(request, View("login.html", values, 401), None)
+            return self._shown(request, PageView("login.html", values, 401), None)
         response = RedirectResponse(following, 303)
         _set_cookie(request, response, session)
         return response

@@ -17,15 +17,15 @@ from wirekafka.console.pages.messages import (
     starts_at,
     time_of,
 )
-from wirekafka.console.pages.page import AT_ONCE, Event, Live, Page, PageError, View, Visit
+from wirekafka.console.pages.page import AT_ONCE, Event, Live, Page, PageError, PageView, Visit
 from wirekafka.console.render import Renderer
 from wirekafka.console.search import (
     MOST_MATCHES,
     BadQuery,
     FieldQuery,
-    Progress,
     Query,
     Search,
+    SearchProgress,
     SearchWish,
     TextQuery,
 )
@@ -36,7 +36,7 @@ _STEP_S = 5.0
 _slots = threading.BoundedSemaphore(_MOST_SEARCHES)
 
 
-def show(visit: Visit) -> View:
+def show(visit: Visit) -> PageView:
     """The form, and below it what is found: live, or by `plain` one step of a few seconds."""
     reads = reads_of(visit)
     query = _query(visit)
@@ -52,7 +52,7 @@ def show(visit: Visit) -> View:
     }
     if query is not None and visit.query.get(AT_ONCE):
         values |= _step(visit, reads, query)
-    return View("search.html", values)
+    return PageView("search.html", values)
 
 
 def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
@@ -83,7 +83,7 @@ def _step(visit: Visit, reads: TopicReads, query: Query) -> dict[str, object]:
     limit_s = time.monotonic() + _STEP_S
     search = Search(reads, query, _wish(visit, reads))
     found = []
-    last: Progress | None = None
+    last: SearchProgress | None = None
     with _slot():
         for last in search.run():
             found += last.matches

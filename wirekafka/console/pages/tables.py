@@ -12,7 +12,7 @@ ROWS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Generic[Row]):
+class PagedTable(Generic[Row]):
     """The rows of one page of a table, and what the links to the others need."""
 
     rows: Sequence[Row]
@@ -31,7 +31,7 @@ def table(
     name: Callable[[Row], str],
     sorts: Mapping[str, Callable[[Row], Any]],
     default: str = "",
-) -> Table[Row]:
+) -> PagedTable[Row]:
     """Filter by `q` in a row's name, order by `sort` ("-lag" is descending), and cut out `page`.
 
     Without `sort`, `default` is the order, or the first of `sorts`. None is last in every order.
@@ -50,4 +50,4 @@ def table(
     text = query.get("page", "1")
     page = min(max(int(text), 1), pages) if text.isascii() and text.isdigit() else 1
     shown = ordered[(page - 1) * ROWS : page * ROWS]
-    return Table(shown, len(ordered), page, pages, sort, wanted)
+    return PagedTable(shown, len(ordered), page, pages, sort, wanted)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from wirekafka.client.client import Client, CliError, check
-from wirekafka.client.topic_changes import NewTopic, create_topics, delete_topics, grow_topic
+from wirekafka.client.topic_changes import TopicCreation, create_topics, delete_topics, grow_topic
 from wirekafka.console.offsets import EARLIEST, LATEST, committed, list_groups, offsets_at
 from wirekafka.console.pages import messages, searching
-from wirekafka.console.pages.page import Change, Page, PageError, Redirect, View, Visit
+from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import TopicRate, Unknown
 from wirekafka.errors import Error
@@ -78,7 +78,7 @@ class GroupLine:
     """In how many partitions it has not read everything."""
 
 
-def show(visit: Visit) -> View:
+def show(visit: Visit) -> PageView:
     """The list of topics."""
     metadata = visit.client.metadata()
     sizes, problems = sizes_of(visit.client, [each.node_id for each in metadata.brokers])
@@ -99,10 +99,10 @@ def show(visit: Visit) -> View:
         "internal": sum(topic.is_internal for topic in metadata.topics),
         "topics": table(lines, visit.query, name=lambda each: each.name, sorts=_SORTS),
     }
-    return View("topics.html", values)
+    return PageView("topics.html", values)
 
 
-def one(visit: Visit) -> View:
+def one(visit: Visit) -> PageView:
     """A topic's partitions."""
     topic, metadata = described(visit)
     name = topic.name or ""
@@ -135,10 +135,10 @@ def one(visit: Visit) -> View:
             lines, visit.query, name=lambda each: str(each.index), sorts=_PARTITION_SORTS
         ),
     }
-    return View("topic.html", values)
+    return PageView("topic.html", values)
 
 
-def groups(visit: Visit) -> View:
+def groups(visit: Visit) -> PageView:
     """The groups with offsets in a topic, and their lag there."""
     topic, metadata = described(visit)
     name = topic.name or ""
@@ -166,7 +166,7 @@ def groups(visit: Visit) -> View:
             lines, visit.query, name=lambda each: each.name, sorts=_GROUP_SORTS, default="-lag"
         ),
     }
-    return View("topic_groups.html", values)
+    return PageView("topic_groups.html", values)
 
 
 def create(visit: Visit) -> Redirect:
@@ -174,7 +174,7 @@ def create(visit: Visit) -> Redirect:
     name = visit.form.get("name", "").strip()
     if not name:
         raise PageError(400, "Enter a name for the topic.")
-    new = NewTopic(
+    new = TopicCreation(
         _count(visit.form, "partitions"), _count(visit.form, "replicas"), _configs(visit.form)
     )
     [result] = create_topics(visit.client, [name], new)

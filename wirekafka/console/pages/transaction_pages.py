@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from wirekafka.console.pages.page import Change, Page, PageError, Redirect, View, Visit
+from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.pages.topics import described
 from wirekafka.console.pages.transactions import (
     NotFound,
     OpenProducer,
-    Transaction,
+    TransactionRow,
     abort,
     describe_transaction,
     list_transactions,
     producers,
 )
 from wirekafka.console.render import now_ms
-from wirekafka.visible import visible
+from wirekafka.visible_text import visible
 
 LINK = ("Transactions", "/transactions", "x")
 
 
-def show(visit: Visit) -> View:
+def show(visit: Visit) -> PageView:
     """The list of transactions, oldest first."""
     with_ended = visit.query.get("ended") == "yes"
     found = list_transactions(visit.client, ended=with_ended)
@@ -41,10 +41,10 @@ def show(visit: Visit) -> View:
             default="start",
         ),
     }
-    return View("transactions.html", values)
+    return PageView("transactions.html", values)
 
 
-def one(visit: Visit) -> View:
+def one(visit: Visit) -> PageView:
     """One transaction and its partitions."""
     name = visit.query.get("id", "")
     if not name:
@@ -58,10 +58,10 @@ def one(visit: Visit) -> View:
         "transaction": transaction,
         "now_ms": now_ms(),
     }
-    return View("transaction.html", values)
+    return PageView("transaction.html", values)
 
 
-def show_producers(visit: Visit) -> View:
+def show_producers(visit: Visit) -> PageView:
     """The active producers of a topic, those with open transactions first."""
     topic, _ = described(visit)
     partition = visit.query.get("partition", "").strip()
@@ -80,7 +80,7 @@ def show_producers(visit: Visit) -> View:
             default="-open",
         ),
     }
-    return View("producers.html", values)
+    return PageView("producers.html", values)
 
 
 def end(visit: Visit) -> Redirect:
@@ -97,7 +97,7 @@ def end(visit: Visit) -> Redirect:
     return Redirect(f"/topics/{topic}/producers?{urlencode({'partition': partition})}")
 
 
-def _order(each: Transaction) -> tuple[bool, int, str]:
+def _order(each: TransactionRow) -> tuple[bool, int, str]:
     return (each.start_ms < 0, each.start_ms, each.transactional_id)
 
 

@@ -32,7 +32,7 @@ class NotFound(CliError):
 
 
 @dataclass(slots=True)
-class Transaction:
+class TransactionRow:
     """A transaction as its coordinator knows it; -1 for what is not known."""
 
     transactional_id: str
@@ -58,7 +58,7 @@ class Transaction:
 class Transactions:
     """The transactions of a cluster, those that began first in front."""
 
-    listed: list[Transaction] = field(default_factory=list)
+    listed: list[TransactionRow] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
     """Why some coordinators could not be asked, by their node ids."""
     undescribed: int = 0
@@ -77,7 +77,7 @@ class OpenProducer:
     last_timestamp: int
     start_offset: int
     """Of its open transaction in this partition; -1 for none."""
-    transaction: Transaction | None = None
+    transaction: TransactionRow | None = None
     """The transaction of its transactional id, if a coordinator knows one."""
 
     @property
@@ -108,7 +108,7 @@ def list_transactions(client: Client, *, ended: bool = False) -> Transactions:
     return found
 
 
-def describe_transaction(client: Client, transactional_id: str) -> Transaction:
+def describe_transaction(client: Client, transactional_id: str) -> TransactionRow:
     """One transaction, as its coordinator knows it. Raises CliError."""
     coordinator = client.transaction_coordinator(transactional_id)
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
@@ -117,7 +117,7 @@ def describe_transaction(client: Client, transactional_id: str) -> Transaction:
     if state.error_code == Error.TRANSACTIONAL_ID_NOT_FOUND:
         raise NotFound(f"There is no transactional id {transactional_id}.")
     check(state.error_code, f"transactional id {transactional_id}")
-    found = Transaction(transactional_id, "", -1, -1)
+    found = TransactionRow(transactional_id, "", -1, -1)
     _fill(found, state)
     return found
 
@@ -189,7 +189,7 @@ def abort(client: Client, partition: TopicPartition, producer_id: int, start_off
 
 def _listed(
     client: Client, request: ListTransactionsRequest, failed: dict[int, str]
-) -> Iterator[tuple[int, list[Transaction]]]:
+) -> Iterator[tuple[int, list[TransactionRow]]]:
     """What each broker coordinates; those that cannot be asked get an entry in `failed`."""
     for broker in client.metadata([]).brokers:
         node = broker.node_id
@@ -204,13 +204,15 @@ def _listed(
         yield (
             node,
             [
-                Transaction(each.transactional_id, each.transaction_state, each.producer_id, node)
+                TransactionRow(
+                    each.transactional_id, each.transaction_state, each.producer_id, node
+                )
                 for each in states
             ],
         )
 
 
-def _described(client: Client, node: int, listed: list[Transaction]) -> list[Transaction]:
+def _described(client: Client, node: int, listed: list[TransactionRow]) -> list[TransactionRow]:
     left = iter(listed)
     while some := list(islice(left, _AT_ONCE)):
         by_id = {each.transactional_id: each for each in some}
@@ -223,7 +225,7 @@ def _described(client: Client, node: int, listed: list[Transaction]) -> list[Tra
     return listed
 
 
-def _fill(found: Transaction, state: DescribeTransactionsResponse.TransactionState) -> None:
+def _fill(found: TransactionRow, state: DescribeTransactionsResponse.TransactionState) -> None:
     if state.error_code:
         known = state.error_code in Error._value2member_map_
         found.error = Error(state.error_code).name if known else f"error {state.error_code}"
@@ -277,7 +279,7 @@ def _find_transactions(client: Client, opened: list[OpenProducer]) -> None:
         return
     failed: dict[int, str] = {}
     ids = sorted({each.producer_id for each in opened})
-    by_producer: dict[int, Transaction] = {}
+    by_producer: dict[int, TransactionRow] = {}
     request = ListTransactionsRequest(producer_id_filters=ids)
     for node, listed in _listed(client, request, failed):
         by_producer |= {each.producer_id: each for each in _described(client, node, listed)}

@@ -8,13 +8,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from wirekafka.client.client import check
-from wirekafka.console.pages.page import AT_ONCE, Event, Live, Page, PageError, View, Visit
+from wirekafka.console.pages.page import AT_ONCE, Event, Live, Page, PageError, PageView, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.render import Renderer
 from wirekafka.console.source import Unknown
 from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from wirekafka.server.monitoring.wire_tap import Choice, Exchange, TooManyWatches, Wire
-from wirekafka.visible import visible
+from wirekafka.server.monitoring.wire_tap import (
+    Choice,
+    TooManyWatches,
+    WatchedExchange,
+    WireWatches,
+)
+from wirekafka.visible_text import visible
 
 LINK = ("Wire", "/wire", "w")
 
@@ -29,11 +34,11 @@ _REFUSED = (
 )
 
 
-def show(visit: Visit) -> View:
+def show(visit: Visit) -> PageView:
     """The clients that are connected now."""
     wire = visit.source.wire()
     if isinstance(wire, Unknown):
-        return View("wire.html", {"title": "Wire", "clients": wire})
+        return PageView("wire.html", {"title": "Wire", "clients": wire})
     _authorize(visit)
     values = {
         "title": "Wire",
@@ -46,10 +51,10 @@ def show(visit: Visit) -> View:
             sorts=_SORTS,
         ),
     }
-    return View("wire.html", values)
+    return PageView("wire.html", values)
 
 
-def watch(visit: Visit) -> View:
+def watch(visit: Visit) -> PageView:
     """One client, live; or by `plain` what it exchanges within a few seconds."""
     wire, choice = _wire(visit), _choice(visit)
     parameter = "connection" if choice.connection_id is not None else "client"
@@ -67,7 +72,7 @@ def watch(visit: Visit) -> View:
             values["found"] = [_shown(each) for each in wire.read(number) or ()]
         finally:
             wire.stop(number)
-    return View("wire_watch.html", values)
+    return PageView("wire_watch.html", values)
 
 
 def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
@@ -100,12 +105,12 @@ def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
         wire.stop(number)
 
 
-def _wire(visit: Visit) -> Wire:
+def _wire(visit: Visit) -> WireWatches:
     wire = visit.source.wire()
     if isinstance(wire, Unknown):
         raise PageError(404, wire.reason)
     _authorize(visit)
-    assert isinstance(wire, Wire)
+    assert isinstance(wire, WireWatches)
     return wire
 
 
@@ -128,14 +133,14 @@ def _choice(visit: Visit) -> Choice:
     return Choice(client_id=visit.query["client"])
 
 
-def _started(wire: Wire, choice: Choice) -> int:
+def _started(wire: WireWatches, choice: Choice) -> int:
     try:
         return wire.watch(choice)
     except TooManyWatches as error:
         raise PageError(503, f"{error}: close another page of the wire.") from None
 
 
-def _shown(exchange: Exchange) -> dict[str, Any]:
+def _shown(exchange: WatchedExchange) -> dict[str, Any]:
     """An exchange with its messages as indented JSON."""
     return {
         "exchange": exchange,

@@ -14,7 +14,7 @@ FIRST_EPOCH = 1
 """The epoch of a new group, and of its assignments."""
 
 
-class Member(Protocol):
+class ClientMember(Protocol):
     """What the members of all these groups have."""
 
     @property
@@ -26,7 +26,7 @@ class Member(Protocol):
         """The address of the client, with a `/` before it as Java prints one."""
 
 
-M = TypeVar("M", bound=Member)
+M = TypeVar("M", bound=ClientMember)
 
 
 class AssignedGroup(Group, Generic[M]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
+from wirekafka.bounded_memory import Remembered
 from wirekafka.coordinator.groups.commands import CommittedOffset
 from wirekafka.coordinator.groups.record_types import RecordType
 from wirekafka.protocol.records.groups_and_transactions import (
@@ -12,7 +13,6 @@ from wirekafka.protocol.records.groups_and_transactions import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from wirekafka.remembered import Remembered
 
 _VERSION = Struct(">h")
 _OFFSET_VERSION = 4

@@ -18,7 +18,7 @@ _BrokerConfig = Callable[[], "BrokerConfig"]
 _OwnConfig = Callable[[str], Mapping[str, str]]
 
 
-class GroupOptions:
+class GroupSettings:
     """Reads the current options of a group, by its kind.
 
     `own_config` returns the settings of a group, as IncrementalAlterConfigs stored them.

@@ -7,8 +7,8 @@ from functools import cache, partial
 from struct import Struct
 from typing import Any, NamedTuple
 
+from wirekafka.bounded_memory import Remembered
 from wirekafka.codec.message import Message
-from wirekafka.remembered import Remembered
 
 _VERSION = Struct(">h")
 _VALUE_PREFIX = _VERSION.pack(0)

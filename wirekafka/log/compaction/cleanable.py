@@ -29,7 +29,7 @@ class Cleanable(NamedTuple):
         return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
 
 
-class Progress(NamedTuple):
+class CleaningProgress(NamedTuple):
     """The offsets up to which a log is cleaned (None: never) and stable, and the current time."""
 
     cleaned_offset: int | None
@@ -37,7 +37,7 @@ class Progress(NamedTuple):
     now_ms: int
 
 
-def cleanable(log: Log, progress: Progress) -> Cleanable | None:
+def cleanable(log: Log, progress: CleaningProgress) -> Cleanable | None:
     """The part of a log that can be cleaned now, None if there is none. Raises BadBatch, OSError.
 
     It excludes the active segment, everything at or above the last stable offset, and what is
@@ -98,7 +98,7 @@ def job_for(log: Log, part: Cleanable, config: BrokerConfig, now_ms: int) -> Cle
     )
 
 
-def _first_uncleanable(log: Log, first: int, progress: Progress) -> int:
+def _first_uncleanable(log: Log, first: int, progress: CleaningProgress) -> int:
     """The number of the first segment that must not be cleaned."""
     segments = log.segments
     end = min(segments.number_of(progress.last_stable_offset), len(segments) - 1)

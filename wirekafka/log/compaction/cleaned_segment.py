@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from wirekafka.codec.batch import Buffer, read_header
-from wirekafka.log.aborted import ENTRY, AbortedTransaction
+from wirekafka.log.aborted_index import ENTRY, AbortedTransaction
 from wirekafka.log.crash_cleanup import CLEANED_SUFFIX
 from wirekafka.log.files import Disk
 from wirekafka.log.index import OffsetIndex, TimeIndex

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from wirekafka.codec.batch import BatchHeader, Buffer
 from wirekafka.codec.record import decode_records
-from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.protocol.records.control import ControlType, control_type
 
 

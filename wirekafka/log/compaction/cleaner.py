@@ -17,7 +17,7 @@ from wirekafka.codec.batch import (
 )
 from wirekafka.codec.crc import crc32c
 from wirekafka.codec.record import record_bytes
-from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.compaction.cleaned_segment import CleanedSegment, CleanedSizes
 from wirekafka.log.compaction.cleaned_transactions import CleanedTransactions
 from wirekafka.log.compaction.cleaner_batches import LastRecord, Retention, keys_in

@@ -18,7 +18,7 @@ LATEST_MS = (1 << 63) - 1
 _MOST_REMEMBERED = 1 << 14
 
 
-class Outline(NamedTuple):
+class RecordOutline(NamedTuple):
     """The position of a record in a batch body, and the fields that decide whether it is kept.
 
     `rest_at` is the position after its timestamp delta.
@@ -83,7 +83,7 @@ class Retention:
             return rebuilt(header, body, kept, self._horizon_ms)
         return batch if len(kept) == len(records) else rebuilt(header, body, kept, horizon)
 
-    def _kept(self, records: list[Outline], header: BatchHeader) -> list[Outline]:
+    def _kept(self, records: list[RecordOutline], header: BatchHeader) -> list[RecordOutline]:
         base_offset, latest_offset = header.base_offset, self._latest.latest_offset
         horizon = header.delete_horizon
         keeps_tombstones = horizon is None or self._now_ms < horizon
@@ -132,7 +132,9 @@ def emptied(header: BatchHeader) -> bytes:
     )
 
 
-def rebuilt(header: BatchHeader, body: bytes, kept: list[Outline], horizon: int | None) -> bytes:
+def rebuilt(
+    header: BatchHeader, body: bytes, kept: list[RecordOutline], horizon: int | None
+) -> bytes:
     """The batch with some of its records only: same compression, offsets and sequences.
 
     A delete horizon in ms replaces the base timestamp (KIP-534).
@@ -173,9 +175,9 @@ def keys_in(body: bytes, count: int) -> list[tuple[bytes | None, int]]:
     return [record[:2] for record in outlines(body, count)]
 
 
-def outlines(body: bytes, count: int) -> list[Outline]:
+def outlines(body: bytes, count: int) -> list[RecordOutline]:
     """The outline of each record, in order. Raises KafkaError(INVALID_RECORD)."""
-    found: list[Outline] = []
+    found: list[RecordOutline] = []
     position, end = 0, len(body)
     try:
         for _ in range(count):
@@ -207,7 +209,10 @@ def outlines(body: bytes, count: int) -> list[Outline]:
             if position >= stop:
                 raise ValueError("a key longer than its record")
             found.append(
-                _new(Outline, (key, offset_delta, size >= 0, timestamp_delta, start, rest_at, stop))
+                _new(
+                    RecordOutline,
+                    (key, offset_delta, size >= 0, timestamp_delta, start, rest_at, stop),
+                )
             )
             position = stop
     except (IndexError, ValueError) as error:

@@ -39,7 +39,7 @@ def may_be_offline(
     )
 
 
-class Member(Protocol):
+class FailureReporter(Protocol):
     """A registered broker."""
 
     def report_failed(self, directory: bytes) -> None:
@@ -55,7 +55,7 @@ class DirectoryFailures:
     def __init__(
         self,
         directories: Sequence[LogDirectory],
-        member: Member,
+        member: FailureReporter,
         clock: Clock,
         retire: Callable[[LogDirectory], None],
         failed: Callable[[Exception], None],

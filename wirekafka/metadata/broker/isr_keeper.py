@@ -32,7 +32,7 @@ _OUTDATED = frozenset(
 """Errors of a proposal that is based on old metadata; the feed delivers the newer metadata."""
 
 
-class Member(Protocol):
+class IsrReporter(Protocol):
     """A registered broker."""
 
     async def alter_partition(
@@ -56,7 +56,7 @@ class IsrKeeper:
     """
 
     def __init__(
-        self, member: Member, partitions: Mapping[tuple[str, int], Partition], clock: Clock
+        self, member: IsrReporter, partitions: Mapping[tuple[str, int], Partition], clock: Clock
     ):
         self._member = member
         self._partitions = partitions

@@ -36,7 +36,7 @@ _PATIENCE_MS = 2_000
 """How long a controlled shutdown goes on without a majority of controllers: one may return."""
 
 
-class Follower(Protocol):
+class AppliedImage(Protocol):
     """A broker's metadata image, as far as its feed has applied it."""
 
     image: MetadataImage
@@ -55,7 +55,7 @@ class Membership:
     def __init__(
         self,
         channel: ControllerChannel,
-        follower: Follower,
+        follower: AppliedImage,
         clock: Clock,
         registration: Registration,
         config: Callable[[], BrokerConfig],

@@ -23,7 +23,7 @@ _DONE = object()
 _MAY_REMOVE_TOPICS = (r.RemoveTopicRecord, r.EndTransactionRecord)
 
 
-class Host(Protocol):
+class MetadataHost(Protocol):
     """The operations by which a broker applies metadata that concerns it."""
 
     def place_partition(self, topic: TopicImage, partition: PartitionImage) -> None:
@@ -53,7 +53,9 @@ class Publisher:
     the others proceed. `failed` is called if a retry fails unexpectedly.
     """
 
-    def __init__(self, node_id: int, host: Host, clock: Clock, failed: Callable[[Exception], None]):
+    def __init__(
+        self, node_id: int, host: MetadataHost, clock: Clock, failed: Callable[[Exception], None]
+    ):
         self.image = MetadataImage()
         self.end_offset = 0
         """The end offset of the image; the host may still be applying its last changes."""

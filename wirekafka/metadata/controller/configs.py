@@ -23,7 +23,7 @@ MIN_ISR = "min.insync.replicas"
 _CORDONED = "cordoned.log.dirs"
 
 
-class Kind(IntEnum):
+class ConfigOperation(IntEnum):
     """The operation of an incremental change (KIP-339)."""
 
     SET = 0
@@ -32,7 +32,7 @@ class Kind(IntEnum):
     SUBTRACT = 3
 
 
-class Change(NamedTuple):
+class ConfigChange(NamedTuple):
     """One change of one config of a resource."""
 
     name: str
@@ -46,7 +46,7 @@ class ResourceChanges:
 
     type: int
     name: str
-    changes: Sequence[Change]
+    changes: Sequence[ConfigChange]
 
 
 Reply = list[KafkaError | None]
@@ -176,7 +176,7 @@ def check_changes(resource: ResourceChanges) -> None:
     nulls = [
         change.name
         for change in resource.changes
-        if change.value is None and change.kind != Kind.DELETE
+        if change.value is None and change.kind != ConfigOperation.DELETE
     ]
     if nulls:
         raise _bad_request(f"Null value not supported for : {', '.join(nulls)}")
@@ -191,16 +191,16 @@ def changed(resource: ResourceChanges, before: Values) -> dict[str, str]:
     for change in resource.changes:
         value = change.value or ""
         match change.kind:
-            case Kind.SET:
+            case ConfigOperation.SET:
                 after[change.name] = value
-            case Kind.DELETE:
+            case ConfigOperation.DELETE:
                 after.pop(change.name, None)
-            case Kind.APPEND:
+            case ConfigOperation.APPEND:
                 items = _items(resource, change, before)
                 present = set(items)
                 items += [item for item in value.split(",") if item not in present]
                 after[change.name] = ",".join(items)
-            case Kind.SUBTRACT:
+            case ConfigOperation.SUBTRACT:
                 gone = set(value.split(","))
                 items = _items(resource, change, before)
                 after[change.name] = ",".join(item for item in items if item not in gone)
@@ -214,7 +214,7 @@ def replaced(resource: ResourceChanges, before: Values) -> dict[str, str]:
     return {change.name: change.value or "" for change in resource.changes}
 
 
-def _items(resource: ResourceChanges, change: Change, before: Values) -> list[str]:
+def _items(resource: ResourceChanges, change: ConfigChange, before: Values) -> list[str]:
     """The list to append to or subtract from; the option's default if it is not set."""
     if not update.is_list(resource.type, change.name):
         raise KafkaError(Error.INVALID_CONFIG, _not_a_list(resource.type, change))
@@ -224,8 +224,8 @@ def _items(resource: ResourceChanges, change: Change, before: Values) -> list[st
     return list(options[change.name].default if change.name in options else ())
 
 
-def _not_a_list(resource_type: int, change: Change) -> str:
-    kind = Kind(change.kind).name
+def _not_a_list(resource_type: int, change: ConfigChange) -> str:
+    kind = ConfigOperation(change.kind).name
     if resource_type != BROKER:
         return f"Can't {kind} to key {change.name} because its type is not LIST."
     if change.name not in BROKER_OPTIONS:
@@ -240,7 +240,8 @@ def _keep_cluster_min_isr(resource: ResourceChanges, before: Values, after: Valu
             Error.INVALID_CONFIG, f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled."
         )
     removed = MIN_ISR not in after and any(
-        change.name == MIN_ISR and change.kind == Kind.DELETE for change in resource.changes
+        change.name == MIN_ISR and change.kind == ConfigOperation.DELETE
+        for change in resource.changes
     )
     if not resource.name and (removed or (MIN_ISR in before and MIN_ISR not in after)):
         raise KafkaError(

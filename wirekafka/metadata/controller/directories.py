@@ -15,7 +15,7 @@ from wirekafka.metadata.controller.command import MOST_RECORDS_PER_BATCH, Contro
 from wirekafka.metadata.controller.registration import registered
 from wirekafka.metadata.controller.topic_rules import TopicRules
 from wirekafka.metadata.image.image import MetadataImage, PartitionImage, TopicImage
-from wirekafka.metadata.image.partition_change import DIRECTORIES_SINCE, Election, Goal, changed
+from wirekafka.metadata.image.partition_change import DIRECTORIES_SINCE, ElectionRule, Goal, changed
 from wirekafka.runtime.promise import start
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 _AGAIN_MS = 1_000
 
 
-class Member(Protocol):
+class DirectoryAssigner(Protocol):
     """A registered broker."""
 
     broker_id: int
@@ -68,7 +68,7 @@ class AssignDirectories:
                 errors[topic_id, index] = Error.NOT_LEADER_OR_FOLLOWER
             else:
                 errors[topic_id, index] = Error.NONE
-                goal = Goal(directories={broker.id: directory}, election=Election.ONLINE)
+                goal = Goal(directories={broker.id: directory}, election=ElectionRule.ONLINE)
                 change = changed(topic.id, partition, goal, rules.of(topic))
                 if change is not None:
                     records.append(change)
@@ -80,7 +80,7 @@ class AssignDirectories:
 class DirectoryReports:
     """Reports the log directories of this broker's replicas to the controller, in batches."""
 
-    def __init__(self, member: Member, image: MetadataImage, clock: Clock):
+    def __init__(self, member: DirectoryAssigner, image: MetadataImage, clock: Clock):
         self._member = member
         self._image = image
         self._clock = clock

@@ -12,7 +12,7 @@ from wirekafka.metadata.controller.command import ControllerState, Decision
 from wirekafka.metadata.controller.sweep import Pending, Sweep, those
 from wirekafka.metadata.controller.topic_rules import TopicRules
 from wirekafka.metadata.image.image import PartitionImage, TopicImage
-from wirekafka.metadata.image.partition_change import Election, Goal, changed
+from wirekafka.metadata.image.partition_change import ElectionRule, Goal, changed
 from wirekafka.protocol.records.metadata import PartitionChangeRecord
 from wirekafka.replication.partition.replica import NO_LEADER
 
@@ -120,13 +120,13 @@ def _elected(
     change = None
     if type is ElectionType.PREFERRED:
         if partition.leader != partition.replicas[0]:
-            change = elected(topic, partition, rules, Election.PREFERRED)
+            change = elected(topic, partition, rules, ElectionRule.PREFERRED)
             if change is None:
                 raise KafkaError(
                     Error.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
                 )
     elif partition.leader == NO_LEADER:
-        change = elected(topic, partition, rules, Election.UNCLEAN)
+        change = elected(topic, partition, rules, ElectionRule.UNCLEAN)
         if change is None:
             raise KafkaError(
                 Error.ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -140,7 +140,7 @@ def _elected(
 
 
 def elected(
-    topic: TopicImage, partition: PartitionImage, rules: TopicRules, kind: Election
+    topic: TopicImage, partition: PartitionImage, rules: TopicRules, kind: ElectionRule
 ) -> PartitionChangeRecord | None:
     """Return the change by an election of this kind; None if nothing changes."""
     return changed(topic.id, partition, Goal(election=kind), rules.of(topic))

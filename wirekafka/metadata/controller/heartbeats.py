@@ -38,7 +38,7 @@ class _State(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heartbeat:
+class BrokerHeartbeat:
     """A broker's heartbeat, possibly with a request to be fenced or shut down.
 
     The reply is a `Standing`. `metadata_offset` is the last offset the broker has applied,

@@ -9,7 +9,7 @@ from wirekafka.metadata.controller.command import ControllerState
 from wirekafka.metadata.controller.elections import elected
 from wirekafka.metadata.controller.topic_rules import TopicRules
 from wirekafka.metadata.image.image import PartitionImage, TopicImage
-from wirekafka.metadata.image.partition_change import Election
+from wirekafka.metadata.image.partition_change import ElectionRule
 from wirekafka.protocol.records.metadata import NoOpRecord
 from wirekafka.replication.partition.replica import NO_LEADER
 
@@ -44,10 +44,10 @@ class Periodic:
         config = self._state.config
         match task:
             case "preferred leaders":
-                records = self._elections(Election.PREFERRED)
+                records = self._elections(ElectionRule.PREFERRED)
                 interval_ms = config.leader_imbalance_check_interval_seconds * 1000
             case "unclean elections":
-                records = self._elections(Election.UNCLEAN)
+                records = self._elections(ElectionRule.UNCLEAN)
                 interval_ms = config.unclean_leader_election_interval_ms
             case _:
                 interval_ms = config.metadata_max_idle_interval_ms
@@ -57,7 +57,7 @@ class Periodic:
         has_more = len(records) >= _MOST_ELECTIONS
         return records, now_ms + (_AGAIN_MS if has_more else interval_ms)
 
-    def _elections(self, kind: Election) -> list[Message]:
+    def _elections(self, kind: ElectionRule) -> list[Message]:
         rules = TopicRules(self._state)
         records: list[Message] = []
         for topic, partition in self._candidates(kind, rules):
@@ -69,15 +69,18 @@ class Periodic:
         return records
 
     def _candidates(
-        self, kind: Election, rules: TopicRules
+        self, kind: ElectionRule, rules: TopicRules
     ) -> Iterator[tuple[TopicImage, PartitionImage]]:
         for topic in self._state.image.topics.values():
-            if kind is Election.UNCLEAN and rules.of(topic).election is not Election.UNCLEAN:
+            if (
+                kind is ElectionRule.UNCLEAN
+                and rules.of(topic).election is not ElectionRule.UNCLEAN
+            ):
                 continue
             for partition in topic.partitions.values():
                 leader = partition.leader
                 if leader == NO_LEADER or (
-                    kind is Election.PREFERRED and leader != partition.replicas[0]
+                    kind is ElectionRule.PREFERRED and leader != partition.replicas[0]
                 ):
                     yield topic, partition
 

@@ -11,7 +11,7 @@ from wirekafka.metadata.controller import placement
 from wirekafka.metadata.controller.command import ControllerState, Decision, bounded
 from wirekafka.metadata.controller.topic_rules import TopicRules
 from wirekafka.metadata.image.image import MetadataImage, PartitionImage, TopicImage
-from wirekafka.metadata.image.partition_change import Election, Goal, Rules, changed
+from wirekafka.metadata.image.partition_change import ElectionRule, Goal, Rules, changed
 from wirekafka.protocol.records.metadata import PartitionChangeRecord
 
 
@@ -95,7 +95,7 @@ def _call_off(
         raise KafkaError(Error.NO_REASSIGNMENT_IN_PROGRESS)
     replicas = _before(partition)
     isr = [member for member in partition.isr if member not in partition.adding_replicas]
-    if not isr and rules.election is not Election.UNCLEAN:
+    if not isr and rules.election is not ElectionRule.UNCLEAN:
         raise KafkaError(
             Error.INVALID_REPLICA_ASSIGNMENT,
             f"Unable to revert partition assignment for {topic.name}:"
@@ -118,6 +118,6 @@ def _move(
         replicas=[*target, *removing],
         adding=adding or None,
         removing=removing or None,
-        election=Election.ONLINE,
+        election=ElectionRule.ONLINE,
     )
     return changed(topic.id, partition, goal, rules)

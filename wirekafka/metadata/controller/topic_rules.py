@@ -5,7 +5,7 @@ from __future__ import annotations
 from wirekafka.metadata.controller.command import ControllerState
 from wirekafka.metadata.controller.placement import default_directory
 from wirekafka.metadata.image.image import BROKER, TOPIC, PartitionImage, TopicImage
-from wirekafka.metadata.image.partition_change import Election, Rules
+from wirekafka.metadata.image.partition_change import ElectionRule, Rules
 
 MIN_ISR = "min.insync.replicas"
 _UNCLEAN = "unclean.leader.election.enable"
@@ -38,7 +38,7 @@ class TopicRules:
             min(int(overrides.get(MIN_ISR, self._min_isr)), len(topic.partitions[0].replicas)),
             image.has_elr,
             image.metadata_version,
-            Election.UNCLEAN if unclean.strip().lower() == "true" else Election.ONLINE,
+            ElectionRule.UNCLEAN if unclean.strip().lower() == "true" else ElectionRule.ONLINE,
         )
 
     def _is_alive(self, partition: PartitionImage, id: int) -> bool:

@@ -25,7 +25,7 @@ _SHRINK_KEEPS_EPOCH_SINCE = 12
 """The metadata.version (3.6-IV0) from which a smaller ISR keeps the leader epoch (KAFKA-15021)."""
 
 
-class Election(Enum):
+class ElectionRule(Enum):
     """Which replica is elected if several may lead."""
 
     ONLINE = auto()
@@ -49,7 +49,7 @@ class Rules:
     min_isr: int
     has_elr: bool
     metadata_version: int
-    election: Election = Election.ONLINE
+    election: ElectionRule = ElectionRule.ONLINE
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class Goal:
     recovery_state: int | None = None
     lost: Container[int] = ()
     directories: Mapping[int, bytes] | None = None
-    election: Election | None = None
+    election: ElectionRule | None = None
     """None is the topic's."""
 
 
@@ -157,7 +157,7 @@ class _Change:
     def _elected(self) -> int:
         present, kind = self._partition, self._goal.election or self._rules.election
         candidates = [present.leader, *self._replicas]
-        if kind is Election.PREFERRED:
+        if kind is ElectionRule.PREFERRED:
             candidates.insert(0, self._replicas[0])
         eligible = self._isr or self._eligible
         is_alive = self._rules.is_alive
@@ -168,7 +168,7 @@ class _Change:
         last = present.last_known_elr
         if self._rules.has_elr and not eligible and len(last) == 1 and is_alive(present, last[0]):
             return last[0]
-        if kind is Election.UNCLEAN:
+        if kind is ElectionRule.UNCLEAN:
             for each in self._replicas:
                 if is_alive(present, each):
                     return each

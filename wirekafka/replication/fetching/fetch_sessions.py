@@ -103,7 +103,7 @@ class Sessionless(FetchContext):
         return NO_SESSION, set()
 
 
-class Opening(FetchContext):
+class SessionOpening(FetchContext):
     """A full fetch that requests a session, which is created once the response is known."""
 
     __slots__ = ("_sessions", "_target")
@@ -208,7 +208,7 @@ class FetchSessions:
                 self.end(target.session_id)
             if target.epoch == FINAL_EPOCH:
                 return Sessionless(target.wanted)
-            return Opening(self, target)
+            return SessionOpening(self, target)
         return self._resume(target, now_ms)
 
     def create(self, target: FetchTarget, now_ms: int) -> int:

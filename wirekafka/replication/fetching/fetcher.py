@@ -11,11 +11,11 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.fetching.fetcher_session import (
     FetcherSession,
     FollowedKey,
+    PartitionFetch,
     Plan,
-    Position,
 )
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
-from wirekafka.replication.partition.follower import Follower, PartitionResponse
+from wirekafka.replication.partition.follower import PartitionResponse, ReplicaFollower
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.waiting import Watched
 
@@ -41,7 +41,7 @@ _new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
 
 
 @dataclass(slots=True, kw_only=True)
-class Fetched(PartitionResponse):
+class FetchedPartition(PartitionResponse):
     """One partition of a leader's Fetch response."""
 
     error: int
@@ -127,7 +127,7 @@ class Fetcher:
             if now_ms >= self._review_ms:
                 self._review_ms = now_ms + _REVIEW_MS
                 candidates |= dict.fromkeys(self._reviewed())
-        wanted: dict[FollowedKey, Position] = {}
+        wanted: dict[FollowedKey, PartitionFetch] = {}
         unwanted = []
         for key in candidates:
             followed = self._followed.get(key)
@@ -137,7 +137,7 @@ class Fetcher:
             else:
                 log = followed.partition.log
                 wanted[key] = _new(
-                    Position,
+                    PartitionFetch,
                     (followed.leader_epoch, log.end_offset, log.epochs.latest, log.start_offset),
                 )
         return session.full(wanted) if is_full else session.incremental(wanted, unwanted)
@@ -165,7 +165,7 @@ class Fetcher:
         """Note that a request has failed, or got no response."""
         self._session.interrupt()
 
-    def take(self, key: FollowedKey, fetched: Fetched, now_ms: int) -> None:
+    def take(self, key: FollowedKey, fetched: FetchedPartition, now_ms: int) -> None:
         """Append what a response has for one partition; no effect if it is no longer followed.
 
         Errors are logged, and the partition is fetched again later.
@@ -261,7 +261,9 @@ class Fetcher:
         del self._unreviewed[-_REVIEWED:]
         return reviewed
 
-    def _fetchable(self, key: FollowedKey, followed: _Followed, now_ms: int) -> Follower | None:
+    def _fetchable(
+        self, key: FollowedKey, followed: _Followed, now_ms: int
+    ) -> ReplicaFollower | None:
         """Return the follower role if the partition can be fetched now; else None.
 
         A partition that has to wait for a time is noted in `_held_back`. A fetch acknowledges all
@@ -306,7 +308,7 @@ class Fetcher:
         self._followed[key] = self._followed.pop(key)
 
     def _apply(
-        self, followed: _Followed, follower: Follower, fetched: Fetched, now_ms: int
+        self, followed: _Followed, follower: ReplicaFollower, fetched: FetchedPartition, now_ms: int
     ) -> None:
         follower.apply(fetched, now_ms)
         lag = fetched.high_watermark - followed.partition.log.end_offset

@@ -15,7 +15,7 @@ FollowedKey = tuple[bytes, int]
 """Topic id and partition index."""
 
 
-class Position(NamedTuple):
+class PartitionFetch(NamedTuple):
     """The fields of one partition in a follower's Fetch request."""
 
     leader_epoch: int
@@ -29,7 +29,7 @@ class Plan(NamedTuple):
 
     session_id: int
     session_epoch: int
-    wanted: Mapping[FollowedKey, Position]
+    wanted: Mapping[FollowedKey, PartitionFetch]
     forgotten: list[FollowedKey]
 
 
@@ -45,7 +45,7 @@ class FetcherSession:
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = FIRST_EPOCH
-        self.requested: dict[FollowedKey, Position] = {}
+        self.requested: dict[FollowedKey, PartitionFetch] = {}
         """The partitions of the session and their positions, as last sent to the leader."""
 
     @property
@@ -53,13 +53,13 @@ class FetcherSession:
         """Whether the next request has to have every partition."""
         return self._epoch == FIRST_EPOCH
 
-    def full(self, wanted: Mapping[FollowedKey, Position]) -> Plan | None:
+    def full(self, wanted: Mapping[FollowedKey, PartitionFetch]) -> Plan | None:
         """Return a request that starts a new session; None if no partition is wanted."""
         self.requested = dict(wanted)
         return Plan(self._id, FIRST_EPOCH, self.requested, []) if wanted else None
 
     def incremental(
-        self, wanted: Mapping[FollowedKey, Position], unwanted: Iterable[FollowedKey]
+        self, wanted: Mapping[FollowedKey, PartitionFetch], unwanted: Iterable[FollowedKey]
     ) -> Plan | None:
         """Return a request with the changes of the session; None if no partition is left in it."""
         requested = self.requested

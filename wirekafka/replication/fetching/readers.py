@@ -39,7 +39,7 @@ class FetchingClient(Protocol):
     client_software: tuple[str, str]
 
 
-class Access(Protocol):
+class ReadAccess(Protocol):
     """Which partitions a Fetch may read."""
 
     def serves(self, wanted: Wanted) -> bool:
@@ -89,7 +89,7 @@ class Reader:
         self._known = known
 
 
-class Fetched(NamedTuple):
+class ReaderPosition(NamedTuple):
     """A reader's position in a partition: `next_offset` is the first not sent to it yet."""
 
     name: str
@@ -126,7 +126,7 @@ class Readers:
         return len(self._readers)
 
     def note(
-        self, client: FetchingClient, wanted: Sequence[Wanted], access: Access, now_ms: int
+        self, client: FetchingClient, wanted: Sequence[Wanted], access: ReadAccess, now_ms: int
     ) -> None:
         """Note a request; within a fetch session it has only the partitions that changed."""
         reader = self._readers.get(client.connection_id)
@@ -164,12 +164,12 @@ class Readers:
         readers = [each for each in self._readers.values() if not each.has_gone(now_ms)]
         return sorted(readers, key=lambda reader: reader.at_ms)
 
-    def fetched(self, find: Find, now_ms: int) -> list[Fetched]:
+    def fetched(self, find: Find, now_ms: int) -> list[ReaderPosition]:
         """The newest position per reader's name and partition, sorted."""
-        newest: dict[tuple[str, str, int], Fetched] = {}
+        newest: dict[tuple[str, str, int], ReaderPosition] = {}
         for reader in self.present(now_ms):
             for partition, next_offset in reader.positions(find):
-                newest[reader.name, partition.topic, partition.index] = Fetched(
+                newest[reader.name, partition.topic, partition.index] = ReaderPosition(
                     reader.name,
                     reader.host.lstrip("/"),
                     partition.topic,

@@ -29,7 +29,7 @@ class LeaderData(PartitionResponse):
     fetch_offset: int
 
 
-class Follower:
+class ReplicaFollower:
     """The operations of a replica while it follows.
 
     Get it from `Partition.follower` each time: it is invalid once the role changes.

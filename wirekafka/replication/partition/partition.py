@@ -10,7 +10,7 @@ from wirekafka.codec.batch import batches
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.log import Log
-from wirekafka.replication.partition.follower import Follower
+from wirekafka.replication.partition.follower import ReplicaFollower
 from wirekafka.replication.partition.leader import Leader
 from wirekafka.replication.partition.reading import FoundOffset, ReadRange, ReadResult
 from wirekafka.replication.partition.remote_log import Pending, RemoteLog, RemoteResult
@@ -32,7 +32,7 @@ class Partition(Replica):
         super().__init__(identity, log, node_id, clock)
         self.leader: Leader | None = None
         """The leader's role, while this replica has it."""
-        self.follower: Follower | None = None
+        self.follower: ReplicaFollower | None = None
         """The follower's role, while this replica has it."""
         self.remote: RemoteLog | None = None
         """The part of the log below the local start that is in remote storage; None if none."""
@@ -63,7 +63,7 @@ class Partition(Replica):
         if self.leader is not None:
             self.leader.use_log(log)
         if self.follower is not None:
-            self.follower = Follower(self)
+            self.follower = ReplicaFollower(self)
         self.wake_all()
 
     # Roles.
@@ -99,7 +99,7 @@ class Partition(Replica):
         self.leadership = leadership
         self.leader = None
         if self.follower is None:
-            self.follower = Follower(self)
+            self.follower = ReplicaFollower(self)
             self.forget_commits()
         self.wake_all()
 

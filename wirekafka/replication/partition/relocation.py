@@ -18,7 +18,7 @@ from wirekafka.log.directories.new_log import NewLog
 from wirekafka.log.disk_errors import storage_error
 from wirekafka.log.log import Log
 from wirekafka.log.recovery import FUTURE_SUFFIX
-from wirekafka.replication.partition.follower import Follower, LeaderData
+from wirekafka.replication.partition.follower import LeaderData, ReplicaFollower
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.reading import ReadRange, ReadResult
 from wirekafka.replication.partition.replica import PartitionIdentity, Replica
@@ -42,7 +42,7 @@ class Relocation:
         self._replica = Replica(identity, log, moved.node_id, moved.clock)
         # It is synced as a whole before it takes the place of the other.
         self._replica.sync_later = _ignore
-        self._follower = Follower(self._replica)
+        self._follower = ReplicaFollower(self._replica)
 
     @property
     def key(self) -> TopicPartition:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.replication.partition.reading import ReadRange, ReadResult
 

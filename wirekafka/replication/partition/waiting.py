@@ -31,7 +31,7 @@ class Watcher(Protocol):
         """Check whether the change is the one waited for."""
 
 
-class Parked(Protocol):
+class WaitingRequest(Protocol):
     """A request that waits."""
 
     def release(self) -> None:
@@ -86,13 +86,13 @@ class Waiting:
 
     def __init__(self, clock: Clock):
         self.clock = clock
-        self._parked: dict[Parked, None] = {}
+        self._parked: dict[WaitingRequest, None] = {}
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._parked)
 
-    def park(self, parked: Parked, limit_ms: float) -> Timer:
+    def park(self, parked: WaitingRequest, limit_ms: float) -> Timer:
         """Have `parked.release` called at a deadline, or when all requests are released.
 
         The caller calls `unpark` and cancels the timer when the wait ends.
@@ -102,7 +102,7 @@ class Waiting:
         self._parked[parked] = None
         return self.clock.call_later(limit_ms, parked.release)
 
-    def unpark(self, parked: Parked) -> None:
+    def unpark(self, parked: WaitingRequest) -> None:
         """Undo `park`."""
         self._parked.pop(parked, None)
 

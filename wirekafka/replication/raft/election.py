@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wirekafka.errors import KafkaError
 from wirekafka.log.disk_errors import is_passing, storage_error
 from wirekafka.replication.partition.replica import NO_LEADER
-from wirekafka.replication.raft.messages import Leadership, ReplicaKey, Vote
+from wirekafka.replication.raft.messages import LeaderAndEpoch, ReplicaKey, Vote
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.quorum_state import QuorumState
 
@@ -88,9 +88,9 @@ class Election:
         else:
             self._waiting.append((self._version, callback))
 
-    def leadership(self) -> Leadership:
+    def leadership(self) -> LeaderAndEpoch:
         """The epoch and its leader, without endpoints."""
-        return Leadership(self.elected.leader_id, self.elected.epoch)
+        return LeaderAndEpoch(self.elected.leader_id, self.elected.epoch)
 
     def _show(self) -> None:
         self._log.epoch, self._log.leader_id = self.elected.epoch, self.elected.leader_id

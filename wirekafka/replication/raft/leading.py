@@ -15,7 +15,7 @@ CAUGHT_UP_SESSION_MS = 3_600_000
 
 
 @dataclass(slots=True)
-class Replica:
+class QuorumReplica:
     """What the leader knows of another replica; -1 for what it does not know."""
 
     key: ReplicaKey
@@ -41,8 +41,8 @@ class Leading:
     def __init__(self, own: ReplicaKey, start_offset: int, check_quorum_ms: int, now_ms: int):
         self._own = own
         self._check_quorum_ms = check_quorum_ms
-        self._voters: dict[int, Replica] = {}
-        self._observers: dict[ReplicaKey, Replica] = {}
+        self._voters: dict[int, QuorumReplica] = {}
+        self._observers: dict[ReplicaKey, QuorumReplica] = {}
         self._is_voter = True
         self._voter_set: VoterSet | None = None
         self._fetched: set[int] = set()
@@ -56,7 +56,7 @@ class Leading:
         """When the voters that do not fetch have to be informed of the leader (again)."""
 
     @property
-    def others(self) -> list[Replica]:
+    def others(self) -> list[QuorumReplica]:
         """The other voters, the one with the longest log first."""
         found = [each for id, each in self._voters.items() if id != self._own.id]
         return sorted(found, key=lambda replica: (-replica.end_offset, replica.key.id))
@@ -75,7 +75,7 @@ class Leading:
         for voter in voters:
             replica = before.get(voter.id)
             if replica is None or not replica.key.matches(voter.key):
-                replica = self._observers.pop(voter.key, None) or Replica(voter.key)
+                replica = self._observers.pop(voter.key, None) or QuorumReplica(voter.key)
             replica.key = voter.key
             self._voters[voter.id] = replica
         for id, replica in before.items():
@@ -122,11 +122,11 @@ class Leading:
             and replica.last_fetch_ms > now_ms - CAUGHT_UP_SESSION_MS
         )
 
-    def to_announce(self, now_ms: int, interval_ms: int) -> list[Replica]:
+    def to_announce(self, now_ms: int, interval_ms: int) -> list[QuorumReplica]:
         """The voters that have not fetched within an interval."""
         return [each for each in self.others if each.last_fetch_ms + interval_ms <= now_ms]
 
-    def listed(self, now_ms: int) -> tuple[list[Replica], list[Replica]]:
+    def listed(self, now_ms: int) -> tuple[list[QuorumReplica], list[QuorumReplica]]:
         """The voters and the observers that still fetch, ordered by id."""
         for key, replica in list(self._observers.items()):
             if replica.last_fetch_ms + OBSERVER_SESSION_MS <= now_ms:
@@ -141,12 +141,12 @@ class Leading:
         """How many other voters have to follow."""
         return len(self._voters) // 2 + 1 - self._is_voter if len(self._voters) > 1 else 0
 
-    def _find(self, key: ReplicaKey) -> Replica:
+    def _find(self, key: ReplicaKey) -> QuorumReplica:
         voter = self._voters.get(key.id)
         if voter is not None and voter.key.matches(key):
             return voter
-        return self._observers.setdefault(key, Replica(key))
+        return self._observers.setdefault(key, QuorumReplica(key))
 
-    def _end_of(self, replica: Replica, own_synced_end: int) -> int:
+    def _end_of(self, replica: QuorumReplica, own_synced_end: int) -> int:
         is_own = self._is_voter and replica.key.id == self._own.id
         return own_synced_end if is_own else replica.end_offset

@@ -39,7 +39,7 @@ class ReplicaKey(NamedTuple):
         return f"{self.id}-{self.directory_id.hex()}"
 
 
-class Leadership(NamedTuple):
+class LeaderAndEpoch(NamedTuple):
     """A leader epoch and its leader, -1 while unknown, as every response reports it.
 
     `endpoints` are the leader's listeners; a response names at most the one that it came by.
@@ -70,7 +70,7 @@ class Vote:
 class VoteAnswer:
     """The response to a `Vote`; with an error, `granted` is False."""
 
-    leadership: Leadership
+    leadership: LeaderAndEpoch
     granted: bool = False
     error: Error = Error.NONE
 
@@ -80,7 +80,7 @@ class BeginEpoch:
     """A new leader announces itself to `voter` (BeginQuorumEpoch)."""
 
     voter: ReplicaKey
-    leadership: Leadership
+    leadership: LeaderAndEpoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class EndEpoch:
     `preferred` are voters (EndQuorumEpoch). `leadership` has the epoch that ends.
     """
 
-    leadership: Leadership
+    leadership: LeaderAndEpoch
     preferred: Sequence[ReplicaKey] = ()
 
 
@@ -98,7 +98,7 @@ class EndEpoch:
 class EpochAnswer:
     """The response to a `BeginEpoch` or an `EndEpoch`."""
 
-    leadership: Leadership
+    leadership: LeaderAndEpoch
     error: Error = Error.NONE
 
 
@@ -127,7 +127,7 @@ class FetchAnswer:
     The leader fills `records` with a slice of its log, the driver of a follower with bytes.
     """
 
-    leadership: Leadership
+    leadership: LeaderAndEpoch
     high_watermark: int = -1
     log_start_offset: int = -1
     records: LogSlice | Buffer = b""
@@ -150,7 +150,7 @@ class FetchSnapshot:
 class SnapshotAnswer:
     """A part of a snapshot file of `size_bytes` bytes in all."""
 
-    leadership: Leadership
+    leadership: LeaderAndEpoch
     size_bytes: int = 0
     position: int = 0
     data: Buffer = b""
@@ -214,7 +214,7 @@ class UpdateVoter:
 class ChangeAnswer:
     """The response to an `AddVoter`, `RemoveVoter` or `UpdateVoter`."""
 
-    leadership: Leadership = field(default_factory=Leadership)
+    leadership: LeaderAndEpoch = field(default_factory=LeaderAndEpoch)
     error: Error = Error.NONE
 
 

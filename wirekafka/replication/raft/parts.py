@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from wirekafka.replication.raft.messages import Leadership, ReplicaKey
+from wirekafka.replication.raft.messages import LeaderAndEpoch, ReplicaKey
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.voter_set import Voter
 
@@ -54,7 +54,7 @@ class ReplicaProgress:
 class QuorumDescription:
     """The quorum as its leader sees it (DescribeQuorum); observers are listed while they fetch."""
 
-    leadership: Leadership
+    leadership: LeaderAndEpoch
     high_watermark: int
     voters: tuple[ReplicaProgress, ...]
     observers: tuple[ReplicaProgress, ...]

@@ -9,8 +9,8 @@ from typing import assert_never
 
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.disk_errors import is_passing
-from wirekafka.replication.raft.fetched import Fetched, Position
 from wirekafka.replication.raft.leading import Leading
+from wirekafka.replication.raft.log_fetch import FetchedLog, LogPosition
 from wirekafka.replication.raft.messages import (
     AddVoter,
     Answer,
@@ -19,7 +19,7 @@ from wirekafka.replication.raft.messages import (
     FetchAnswer,
     FetchPosition,
     FetchSnapshot,
-    Leadership,
+    LeaderAndEpoch,
     Outgoing,
     RemoveVoter,
     Request,
@@ -30,7 +30,13 @@ from wirekafka.replication.raft.messages import (
     Vote,
 )
 from wirekafka.replication.raft.parts import RaftParts
-from wirekafka.replication.raft.roles import Download, Follower, Nominee, Resigned, Unattached
+from wirekafka.replication.raft.roles import (
+    Follower,
+    Nominee,
+    Resigned,
+    SnapshotDownload,
+    Unattached,
+)
 from wirekafka.replication.raft.sending import ANY
 from wirekafka.replication.raft.snapshot_file import BadSnapshot
 from wirekafka.replication.raft.transitions import Transitions
@@ -52,7 +58,7 @@ class Polling(Transitions):
         self._deadline: int | None = None
         self._is_started = False
         self._is_polling = self._has_changed = False
-        self._reported_leader = Leadership()
+        self._reported_leader = LeaderAndEpoch()
         self._not_installed: BaseException | None = None
         self._election.on_durable = self._log_changed
 
@@ -209,7 +215,7 @@ class Polling(Transitions):
             if now_ms >= role.until_ms:
                 # In this epoch others may still take this node for the leader.
                 epoch = self._election.elected.epoch + 1
-                self._become_unattached(Leadership(epoch=epoch), now_ms)
+                self._become_unattached(LeaderAndEpoch(epoch=epoch), now_ms)
                 return now_ms
             due_ms = role.until_ms
         else:
@@ -374,13 +380,13 @@ class Polling(Transitions):
         role.has_fetched, role.has_failed, role.lost_at_ms = True, False, None
         if answer.snapshot is not None:
             logger.info("Fetching the metadata snapshot %s", answer.snapshot.file_name)
-            role.download = Download(answer.snapshot)
+            role.download = SnapshotDownload(answer.snapshot)
             return
-        asked = Position(
+        asked = LogPosition(
             request.leader_epoch, request.offset, request.last_fetched_epoch, request.high_watermark
         )
         assert isinstance(answer.records, bytes | bytearray | memoryview)
-        fetched = Fetched(
+        fetched = FetchedLog(
             asked=asked,
             high_watermark=answer.high_watermark,
             records=answer.records,

@@ -20,7 +20,7 @@ from wirekafka.log.slice import LogSlice
 from wirekafka.replication.partition.replica import NO_EPOCH, NO_LEADER
 from wirekafka.replication.raft import snapshot_file
 from wirekafka.replication.raft.deliveries import Deliveries
-from wirekafka.replication.raft.fetched import Fetched, Position
+from wirekafka.replication.raft.log_fetch import FetchedLog, LogPosition
 from wirekafka.replication.raft.metadata_log import MetadataLog, Sync, WrongQuorum, sync_inline
 from wirekafka.replication.raft.quorum_state import QuorumState
 from wirekafka.replication.raft.snapshot_file import SnapshotId
@@ -109,9 +109,9 @@ class QuorumLog(MetadataLog):
         return max(self._last_fetched_epoch, 0)
 
     @property
-    def position(self) -> Position:
+    def position(self) -> LogPosition:
         """The parameters of the next Fetch, which continues at the end of the log."""
-        return Position(
+        return LogPosition(
             leader_epoch=self.epoch,
             offset=self._log.end_offset,
             last_fetched_epoch=self._last_fetched_epoch,
@@ -257,7 +257,7 @@ class QuorumLog(MetadataLog):
 
     # Following
 
-    def take(self, fetched: Fetched) -> bool:
+    def take(self, fetched: FetchedLog) -> bool:
         """Apply a response of the leader; False, with no effect, if its request is outdated.
 
         Raises `DivergedMetadata`, `UnreadableMetadata` and `UnknownMetadata`, after which the

@@ -10,7 +10,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.log.slice import LogSlice
 from wirekafka.protocol.records.control import KRaftVersionRecord
 from wirekafka.replication.raft.changes import VoterChanges
-from wirekafka.replication.raft.leading import Leading, Replica
+from wirekafka.replication.raft.leading import Leading, QuorumReplica
 from wirekafka.replication.raft.messages import (
     AddVoter,
     Answer,
@@ -21,7 +21,7 @@ from wirekafka.replication.raft.messages import (
     FetchAnswer,
     FetchPosition,
     FetchSnapshot,
-    Leadership,
+    LeaderAndEpoch,
     Outgoing,
     RemoveVoter,
     SnapshotAnswer,
@@ -143,7 +143,7 @@ class Raft(Polling):
             raise KafkaError(Error.INVALID_REQUEST)
         self._check_voter_request(request.candidate.id, request.epoch)
         if request.epoch > self._election.elected.epoch:
-            self._become_unattached(Leadership(epoch=request.epoch), now_ms)
+            self._become_unattached(LeaderAndEpoch(epoch=request.epoch), now_ms)
             self._poll(now_ms)
         self._check_addressed(request.voter)
         granted = self._may_grant(request)
@@ -365,7 +365,7 @@ class Raft(Polling):
             self._failed(outgoing, KafkaError(error), now_ms)
         logger.info("%s was refused: %s", request, error.name)
 
-    def _progress(self, replica: Replica, now_ms: int) -> ReplicaProgress:
+    def _progress(self, replica: QuorumReplica, now_ms: int) -> ReplicaProgress:
         is_own = replica.key.id == self._own.id
         return ReplicaProgress(
             key=replica.key,

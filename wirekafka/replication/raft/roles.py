@@ -49,7 +49,7 @@ class Nominee:
 
 
 @dataclass(slots=True)
-class Download:
+class SnapshotDownload:
     """A snapshot that is being fetched from the leader."""
 
     id: SnapshotId
@@ -75,7 +75,7 @@ class Follower:
 
     This is before `fetch_by_ms`, which a leader that is merely slow is given.
     """
-    download: Download | None = None
+    download: SnapshotDownload | None = None
 
 
 @dataclass(slots=True)

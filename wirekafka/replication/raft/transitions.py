@@ -12,7 +12,7 @@ from wirekafka.replication.partition.replica import NO_LEADER
 from wirekafka.replication.raft.changes import VoterChanges
 from wirekafka.replication.raft.election import Elected, Election, is_up_to_date
 from wirekafka.replication.raft.leading import Leading
-from wirekafka.replication.raft.messages import NO_NODE, Endpoints, Leadership, ReplicaKey, Vote
+from wirekafka.replication.raft.messages import NO_NODE, Endpoints, LeaderAndEpoch, ReplicaKey, Vote
 from wirekafka.replication.raft.metadata_log import quorum_records
 from wirekafka.replication.raft.parts import RaftParts
 from wirekafka.replication.raft.roles import Follower, Nominee, Resigned, Unattached
@@ -37,7 +37,7 @@ class Transitions:
         """Called with the epoch when this node has become leader and accepts appends."""
         self.on_resigned: Callable[[], None] | None = None
         """Called when this node, the leader so far, is so no longer; appends are refused."""
-        self.on_leader_changed: Callable[[Leadership], None] | None = None
+        self.on_leader_changed: Callable[[LeaderAndEpoch], None] | None = None
         """Called with each new epoch, and when its leader becomes known."""
         self._parts = parts
         self._options = parts.options
@@ -45,7 +45,7 @@ class Transitions:
         self._election = Election(parts.log)
         self._sending = Sending(parts.options.request_timeout_ms, parts.options.retry_backoff_ms)
         self._role: Role = Unattached(0)
-        self._leader = Leadership()
+        self._leader = LeaderAndEpoch()
         self._is_stopping = self._is_changing = False
         self._voter_changes: VoterChanges | None = None
         # What the voters of a static quorum report of themselves, by id.
@@ -57,17 +57,17 @@ class Transitions:
         self._parts = replace(self._parts, voter=replace(self._parts.voter, endpoints=endpoints))
 
     @property
-    def leadership(self) -> Leadership:
+    def leadership(self) -> LeaderAndEpoch:
         """The newest epoch, its leader and all its listeners, as every response reports them."""
         elected = self._election.elected
         leader = elected.leader_id
         if leader == NO_LEADER:
-            return Leadership(epoch=elected.epoch)
+            return LeaderAndEpoch(epoch=elected.epoch)
         if leader == self._own.id:
-            return Leadership(leader, elected.epoch, self._parts.voter.endpoints)
+            return LeaderAndEpoch(leader, elected.epoch, self._parts.voter.endpoints)
         known = self._leader.endpoints if self._leader.leader_id == leader else ()
         voter = self.voters.get(leader)
-        return Leadership(leader, elected.epoch, known or (voter.endpoints if voter else ()))
+        return LeaderAndEpoch(leader, elected.epoch, known or (voter.endpoints if voter else ()))
 
     @property
     def voted_id(self) -> int:
@@ -109,14 +109,14 @@ class Transitions:
 
     # Learning of epochs and leaders
 
-    def _learn(self, leadership: Leadership, now_ms: int) -> None:
+    def _learn(self, leadership: LeaderAndEpoch, now_ms: int) -> None:
         """Take up an epoch or a leader that another node reports, if it is newer than known."""
         elected = self._election.elected
         leader, epoch, _ = leadership
         if epoch < elected.epoch:
             return
         if epoch > elected.epoch:
-            self._become_unattached(Leadership(epoch=epoch), now_ms)
+            self._become_unattached(LeaderAndEpoch(epoch=epoch), now_ms)
             elected = self._election.elected
         if leader == NO_LEADER:
             return
@@ -127,7 +127,7 @@ class Transitions:
         if is_leaderless or isinstance(self._role, Unattached):
             self._follow_if_possible(leadership, now_ms)
 
-    def _follow_if_possible(self, leadership: Leadership, now_ms: int) -> None:
+    def _follow_if_possible(self, leadership: LeaderAndEpoch, now_ms: int) -> None:
         """Follow a leader of this epoch if its address is known; else remember its id."""
         leader, epoch, endpoints = leadership
         if leader == NO_LEADER:
@@ -150,7 +150,7 @@ class Transitions:
 
     # Transitions
 
-    def _become_unattached(self, leadership: Leadership, now_ms: int) -> None:
+    def _become_unattached(self, leadership: LeaderAndEpoch, now_ms: int) -> None:
         """Enter an epoch whose leader is not known."""
         role = self._role
         election_at_ms = self._election_timeout(now_ms)

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.share.in_flight import Batch, Change, RecordState, Run
+from wirekafka.replication.share.in_flight import Batch, RecordState, Run, StateChange
 from wirekafka.replication.share.partition import SharePartition
 
 
@@ -54,13 +54,13 @@ class Acknowledgement(NamedTuple):
 
 def acknowledge(
     partition: SharePartition, member: str, acknowledgements: Sequence[Acknowledgement], now_ms: int
-) -> Change:
+) -> StateChange:
     """Begin to apply acknowledgements, all or none; locks are renewed at once.
 
     KafkaError: INVALID_RECORD_STATE if records are not acquired by the member, INVALID_REQUEST
     for offsets that were not delivered.
     """
-    change = Change()
+    change = StateChange()
     try:
         for acknowledgement in acknowledgements:
             if acknowledgement.last >= partition.start_offset:
@@ -76,7 +76,7 @@ class _Acknowledging(NamedTuple):
 
     partition: SharePartition
     member: str
-    change: Change
+    change: StateChange
     now_ms: int
 
     def apply(self, acknowledgement: Acknowledgement) -> None:

@@ -98,7 +98,7 @@ class Run:
         self.deliveries = deliveries
         self.member: str | None = None
         self.locked_until_ms: int | None = None
-        self.change: Change | None = None
+        self.change: StateChange | None = None
         self.before: Before | None = None
         self.is_dropped = False
         """Archived permanently, even if a change in progress cannot be stored."""
@@ -146,7 +146,7 @@ class Run:
         self.is_dropped = True
 
 
-class Change:
+class StateChange:
     """New states of runs that take effect once they are stored, or are rolled back."""
 
     __slots__ = ("dead_letters", "runs", "stored")

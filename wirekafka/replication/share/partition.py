@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.share.in_flight import (
     Batch,
-    Change,
     DeadLetters,
     GivenUp,
     InFlight,
     RecordState,
     Run,
+    StateChange,
     StoredRun,
 )
 from wirekafka.replication.share.limits import ShareLimits
@@ -23,7 +23,7 @@ class SharePartition:
     """The state that the leader of a partition keeps for one share group; time is an argument.
 
     All offsets below `start_offset` are done with; all below `end_offset` have been acquired at
-    least once, or passed over. Methods that change stored states return a `Change`: the caller
+    least once, or passed over. Methods that change stored states return a `StateChange`: the caller
     stores `change.stored`, and then calls `commit` or `roll_back`. Until then its records are
     neither delivered nor acknowledged again.
     """
@@ -168,7 +168,7 @@ class SharePartition:
         The states hold even if they cannot be stored; call `advance` after the attempt, and write
         the dead letters among them.
         """
-        change = Change()
+        change = StateChange()
         locks = self._locks
         while locks and locks[0][0] <= now_ms:
             _, offset = heapq.heappop(locks)
@@ -205,9 +205,9 @@ class SharePartition:
 
     # Changes.
 
-    def release(self, member: str) -> Change:
+    def release(self, member: str) -> StateChange:
         """Make the records available that a member has acquired: its session ends."""
-        change = Change()
+        change = StateChange()
         for batch in self.in_flight:
             if not any(run.member == member for run in batch.runs):
                 continue
@@ -216,7 +216,7 @@ class SharePartition:
                     self.begin(change, run, RecordState.AVAILABLE)
         return change
 
-    def begin(self, change: Change, run: Run, state: RecordState) -> None:
+    def begin(self, change: StateChange, run: Run, state: RecordState) -> None:
         """Begin to change acquired records, to archived ones if they may not be delivered again."""
         if state is RecordState.AVAILABLE:
             state = self._released(run)
@@ -226,7 +226,7 @@ class SharePartition:
             change.begin(run, state)
         self._count(run, 1)
 
-    def reject(self, change: Change, run: Run) -> None:
+    def reject(self, change: StateChange, run: Run) -> None:
         """Begin to archive acquired records that a member rejects."""
         if self.limits.keeps_dead_letters:
             change.give_up(run, GivenUp.REJECTED)
@@ -242,7 +242,7 @@ class SharePartition:
         self.archive(first, last + 1, RecordState.ARCHIVING)
         return StoredRun(first, last, RecordState.ARCHIVED, deliveries)
 
-    def commit(self, change: Change) -> bool:
+    def commit(self, change: StateChange) -> bool:
         """Complete a change that was stored; returns whether `start_offset` moved."""
         for run in change.runs:
             run.change = run.before = run.locked_until_ms = None
@@ -252,7 +252,7 @@ class SharePartition:
             batch.join()
         return self.advance()
 
-    def roll_back(self, change: Change, now_ms: int) -> None:
+    def roll_back(self, change: StateChange, now_ms: int) -> None:
         """Undo a change that was not stored. Locks that expired meanwhile remain released."""
         for run in change.runs:
             before, run.change, run.before = run.before, None, None

@@ -18,7 +18,7 @@ SharedKey = tuple[bytes, int]
 """Topic id and partition index."""
 
 
-class SessionKey(NamedTuple):
+class MemberSessionKey(NamedTuple):
     """The member whose session it is; it has at most one on a broker."""
 
     group_id: str
@@ -43,7 +43,7 @@ class SessionRequest:
     `wanted` has the topic's name for each partition, None if the topic id is unknown.
     """
 
-    key: SessionKey
+    key: MemberSessionKey
     epoch: int
     wanted: Mapping[SharedKey, str | None]
     forgotten: Sequence[SharedKey] = ()
@@ -119,8 +119,8 @@ class ShareSessions:
 
     def __init__(self, most: int):
         self._most = most
-        self._sessions: dict[SessionKey, ShareSession] = {}
-        self._by_connection: dict[str, SessionKey] = {}
+        self._sessions: dict[MemberSessionKey, ShareSession] = {}
+        self._by_connection: dict[str, MemberSessionKey] = {}
         """The session opened last on each connection, also after it ended."""
         self._partitions = 0
 
@@ -155,7 +155,7 @@ class ShareSessions:
         wanted = {key: requested.topic for key, requested in session.partitions.items()}
         return ShareContext(wanted, session)
 
-    def note_acknowledgement(self, key: SessionKey, epoch: int) -> None:
+    def note_acknowledgement(self, key: MemberSessionKey, epoch: int) -> None:
         """Check and increase the epoch for a ShareAcknowledge request.
 
         KafkaError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH.
@@ -169,7 +169,7 @@ class ShareSessions:
             raise KafkaError(Error.INVALID_SHARE_SESSION_EPOCH)
         session.advance()
 
-    def close(self, key: SessionKey) -> list[SharedKey]:
+    def close(self, key: MemberSessionKey) -> list[SharedKey]:
         """End a session, and return its partitions; none if there is no such session."""
         session = self._sessions.pop(key, None)
         if session is None:
@@ -177,11 +177,11 @@ class ShareSessions:
         self._partitions -= len(session.partitions)
         return list(session.partitions)
 
-    def disconnected(self, connection_id: str) -> SessionKey | None:
+    def disconnected(self, connection_id: str) -> MemberSessionKey | None:
         """Return the session that was opened last on a connection that has ended, if any."""
         return self._by_connection.pop(connection_id, None)
 
-    def opened_on(self, key: SessionKey) -> str | None:
+    def opened_on(self, key: MemberSessionKey) -> str | None:
         """The connection on which a session was opened; None without session."""
         session = self._sessions.get(key)
         return None if session is None else session.connection_id
@@ -202,7 +202,7 @@ class ShareSessions:
         self._by_connection[request.connection_id] = request.key
         return ShareContext(request.wanted)
 
-    def _found(self, key: SessionKey) -> ShareSession:
+    def _found(self, key: MemberSessionKey) -> ShareSession:
         session = self._sessions.get(key)
         if session is None:
             raise KafkaError(Error.SHARE_SESSION_NOT_FOUND)

@@ -47,7 +47,7 @@ class Success:
 Step = Challenge | Success
 
 
-class Exchange(Protocol):
+class SaslExchange(Protocol):
     """The server side of one authentication; used once."""
 
     def respond(self, token: bytes, now_ms: int) -> Step:
@@ -57,5 +57,5 @@ class Exchange(Protocol):
 class Mechanism(Protocol):
     """A SASL mechanism with its credentials, for all connections of a listener."""
 
-    def start(self) -> Exchange:
+    def start(self) -> SaslExchange:
         """Begin the exchange of one connection."""

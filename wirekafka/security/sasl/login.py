@@ -12,8 +12,8 @@ from enum import Enum, auto
 from wirekafka.errors import Error, KafkaError
 from wirekafka.security.sasl.exchange import (
     AuthenticationFailed,
-    Exchange,
     Mechanism,
+    SaslExchange,
     Step,
     Success,
 )
@@ -76,7 +76,7 @@ class Login:
         """When the session ends, in wall-clock milliseconds; None if it does not end."""
         self._mechanism = ""
         self._previous_mechanism: str | None = None
-        self._exchange: Exchange | None = None
+        self._exchange: SaslExchange | None = None
         self._began_again_ms: int | None = None
 
     @property

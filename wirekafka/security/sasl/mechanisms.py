@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
-from wirekafka.config.prefixed import jaas_option
+from wirekafka.config.prefixed_names import jaas_option
 from wirekafka.security import jaas
 from wirekafka.security.sasl import oauthbearer, plain, scram
 from wirekafka.security.sasl.exchange import Mechanism
 from wirekafka.security.sasl.login import Enabled
-from wirekafka.security.sasl.unsecured import UnsecuredValidator
+from wirekafka.security.sasl.unsecured_tokens import UnsecuredValidator
 
 if TYPE_CHECKING:
     from joserfc.jwk import Key

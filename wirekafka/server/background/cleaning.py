@@ -8,7 +8,13 @@ from contextlib import aclosing
 
 from wirekafka.broker import Broker
 from wirekafka.errors import KafkaError
-from wirekafka.log.compaction.cleanable import Cleanable, Progress, cleanable, is_due, job_for
+from wirekafka.log.compaction.cleanable import (
+    Cleanable,
+    CleaningProgress,
+    cleanable,
+    is_due,
+    job_for,
+)
 from wirekafka.log.compaction.cleaner import Cleaned, CleaningJob
 from wirekafka.log.compaction.swap import Swap
 from wirekafka.log.directories.log_directory import LogDirectory
@@ -102,7 +108,9 @@ class Cleaning:
             ):
                 continue
             offsets = self._broker.directory_of(topic, index).cleaner_offsets
-            progress = Progress(offsets.get((topic, index)), partition.last_stable_offset, now_ms)
+            progress = CleaningProgress(
+                offsets.get((topic, index)), partition.last_stable_offset, now_ms
+            )
             try:
                 candidate = cleanable(log, progress)
             except (BadBatch, OSError) as error:

@@ -14,7 +14,7 @@ from wirekafka.config.endpoints.host_limits import connections_of_hosts
 from wirekafka.quotas.connection_rates import ConnectionRates
 from wirekafka.quotas.rate import Windows
 from wirekafka.server.connections.connection import Connection
-from wirekafka.server.connections.half_closed import HalfClosed
+from wirekafka.server.connections.half_closed_connections import HalfClosed
 from wirekafka.server.connections.inbox import Inbox
 from wirekafka.server.connections.pipeline import Pipeline
 from wirekafka.server.connections.request_memory import RequestMemory

@@ -13,7 +13,7 @@ from wirekafka.apis.shared.registry import Call
 from wirekafka.clock import Timer
 from wirekafka.codec.message import MalformedMessage
 from wirekafka.server.connections.accounting import charge_sending
-from wirekafka.server.connections.half_closed import HalfClosed
+from wirekafka.server.connections.half_closed_connections import HalfClosed
 from wirekafka.server.connections.inbox import (
     READ_AHEAD_BYTES,
     SHARED_BYTES,
@@ -23,7 +23,7 @@ from wirekafka.server.connections.inbox import (
     request_bytes,
 )
 from wirekafka.server.connections.outbox import Outbox
-from wirekafka.server.connections.parked import Parked
+from wirekafka.server.connections.parked_request import Parked
 from wirekafka.server.connections.pipeline import (
     SMALLEST_REQUEST_BYTES,
     Refused,

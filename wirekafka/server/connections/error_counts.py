@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from wirekafka.codec.compile import Source
+from wirekafka.codec.compile import FunctionSource
 from wirekafka.codec.message import Message
 
 _known: dict[type[Message], Callable[[Any], list[int]]] = {}
@@ -29,7 +29,7 @@ def count_errors(response: Message, errors: Counter[int]) -> None:
 
 def _compiled(kind: type[Message]) -> Callable[[Any], list[int]]:
     """Generated from the schema, as codecs are: half the time of `getattr` and recursion."""
-    out = Source(f"{kind.__name__} errors")
+    out = FunctionSource(f"{kind.__name__} errors")
     terms = _terms(kind, "response", "", 0) or ["0"]
     out(f"def codes(response): return [{', '.join(terms)}]")
     return out.compile("codes")

@@ -19,7 +19,7 @@ from wirekafka.security.tokens import TokenCredentials
 from wirekafka.server.connections.authentications import Authentications
 from wirekafka.server.connections.connection import refuse_size
 from wirekafka.server.connections.jwks import KeyCache
-from wirekafka.server.connections.parked import Parked
+from wirekafka.server.connections.parked_request import Parked
 from wirekafka.server.connections.pipeline import (
     SMALLEST_REQUEST_BYTES,
     Buffer,

@@ -15,12 +15,12 @@ from wirekafka.metrics.requests import (
     SAMPLED,
     ApiRequests,
     ClientTraffic,
+    ProduceShape,
     Requests,
-    Shape,
     VersionRequests,
 )
 from wirekafka.server.connections.error_counts import count_errors
-from wirekafka.server.connections.parked import Parked
+from wirekafka.server.connections.parked_request import Parked
 from wirekafka.server.connections.pipeline import Buffer, Hook, Pipeline
 from wirekafka.server.connections.produce_cache import OUTER_BYTES, Entry, ProduceCache
 from wirekafka.server.connections.replies import Replies
@@ -187,7 +187,7 @@ class MeasuredPipeline(Pipeline):
         assert version is not None and topic is not None, "there are metrics"
         response_bytes = 0 if entry.template is None else entry.template.size + _SIZE_BYTES
         other_bytes = len(around) + OUTER_BYTES
-        shape = Shape(version, self.client(call), topic, other_bytes, response_bytes)
+        shape = ProduceShape(version, self.client(call), topic, other_bytes, response_bytes)
         return self.requests.repeated(shape).counts
 
     def _learn(self, api_and_version: int, call: Call) -> VersionRequests | None:

@@ -18,7 +18,7 @@ from wirekafka.errors import Error, KafkaError, MalformedRequest
 from wirekafka.replication.raft.metadata_log import Sync, sync_inline
 from wirekafka.runtime.promise import computed
 from wirekafka.server.connections.accounting import charge, charge_failure
-from wirekafka.server.connections.parked import Parked
+from wirekafka.server.connections.parked_request import Parked
 from wirekafka.server.connections.produce_cache import ProduceCache
 from wirekafka.server.connections.repeated_warnings import Occasion, RepeatedWarnings
 from wirekafka.server.connections.replies import Replies

@@ -12,7 +12,7 @@ from wirekafka.config.address import Address
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wirekafka.replication.partition.replica import NO_LEADER
-from wirekafka.replication.raft.messages import Leadership
+from wirekafka.replication.raft.messages import LeaderAndEpoch
 from wirekafka.runtime.promise import Promise
 from wirekafka.server.peers.peer import Peer
 
@@ -22,7 +22,7 @@ _CONTROLLERS = 2
 _NOBODY = -1
 
 
-class Controller(NamedTuple):
+class FoundController(NamedTuple):
     """A controller and its address."""
 
     node_id: int
@@ -53,27 +53,27 @@ class ControllerSearch:
 
     def __init__(self, quorum: Quorum, connect: Callable[[str, int], Peer]):
         """`connect` returns a new, unconnected peer at a host and port."""
-        self.active: Controller | None = None
+        self.active: FoundController | None = None
         """The active controller; None while it is unknown."""
         self.cluster_id: str | None = None
         """The cluster's id as reported by a controller; None before the first response."""
-        self.on_learned: Callable[[Controller], None] = lambda controller: None
+        self.on_learned: Callable[[FoundController], None] = lambda controller: None
         """Called with each leader of the quorum that is reported to `learned`."""
         self._quorum = quorum
         self._connect = connect
         self._epoch = -1
-        self._named: tuple[Controller, ...] = ()
+        self._named: tuple[FoundController, ...] = ()
         """The controllers that the last response listed."""
         self._waiting: list[Promise] = []
         self._searching: asyncio.Task[None] | None = None
         self._rounds = 0
         self._is_closed = False
-        self._reported: Controller | None = None
+        self._reported: FoundController | None = None
         """The active controller that was logged last."""
         self._is_silent = False
         """Whether the last search has failed, which is logged only once."""
 
-    async def find(self) -> Controller:
+    async def find(self) -> FoundController:
         """Return the active controller; if it is unknown, after one request to each controller.
 
         Raises KafkaError (NETWORK_EXCEPTION) if none of them responds or knows it.
@@ -86,17 +86,17 @@ class ControllerSearch:
         self._waiting.append(answer)
         if self._searching is None:
             self._searching = asyncio.get_running_loop().create_task(self._search())
-        found: Controller = await answer
+        found: FoundController = await answer
         return found
 
-    def learned(self, controller: Controller, epoch: int) -> None:
+    def learned(self, controller: FoundController, epoch: int) -> None:
         """Store the quorum's leader of an epoch; ignored if a newer epoch is known."""
         if epoch >= self._epoch:
             self._epoch = epoch
             self._found(controller)
             self.on_learned(controller)
 
-    def elected(self, leadership: Leadership, listener: str) -> None:
+    def elected(self, leadership: LeaderAndEpoch, listener: str) -> None:
         """Store what the quorum's node in this process knows: its leader at that listener, or none.
 
         It is an `on_leader_changed` of `Raft`.
@@ -105,9 +105,9 @@ class ControllerSearch:
             self.forget(self.active)
         for name, host, port in leadership.endpoints:
             if name == listener:
-                self.learned(Controller(leadership.leader_id, host, port), leadership.epoch)
+                self.learned(FoundController(leadership.leader_id, host, port), leadership.epoch)
 
-    def forget(self, controller: Controller) -> None:
+    def forget(self, controller: FoundController) -> None:
         """Note that a controller is not active, or does not respond."""
         if self.active == controller:
             self.active = None
@@ -155,7 +155,7 @@ class ControllerSearch:
         first = self._rounds % len(addresses) if addresses else 0
         return addresses[first:] + addresses[:first]
 
-    async def _ask(self, address: Address) -> Controller | None:
+    async def _ask(self, address: Address) -> FoundController | None:
         """Request the active controller from one of the controllers. Raises KafkaError."""
         peer = self._connect(address.host, address.port)
         try:
@@ -169,10 +169,10 @@ class ControllerSearch:
             raise KafkaError.of(response.error_code, response.error_message)
         return self._named_in(response)
 
-    def _named_in(self, response: DescribeClusterResponse) -> Controller | None:
+    def _named_in(self, response: DescribeClusterResponse) -> FoundController | None:
         self.cluster_id = response.cluster_id
         self._named = tuple(
-            Controller(each.broker_id, each.host, each.port) for each in response.brokers
+            FoundController(each.broker_id, each.host, each.port) for each in response.brokers
         )
         leader = response.controller_id
         if leader == _NOBODY:
@@ -182,9 +182,9 @@ class ControllerSearch:
                 return each
         # Only registered controllers are listed; a new leader may not be registered yet.
         address = self._quorum.voters.get(leader)
-        return Controller(leader, *address) if address is not None else None
+        return FoundController(leader, *address) if address is not None else None
 
-    def _found(self, controller: Controller) -> None:
+    def _found(self, controller: FoundController) -> None:
         if controller != self._reported or self._is_silent:
             # Logged once: during an election the other controllers keep reporting the old one.
             level = logging.WARNING if self._is_silent else logging.INFO

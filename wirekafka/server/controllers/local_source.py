@@ -16,8 +16,8 @@ from wirekafka.replication.raft.voter_set import Voter, VoterSet
 from wirekafka.server.controllers.controller_registrar import ControllerRegistrar, registration_of
 from wirekafka.server.controllers.quorum_channel import QuorumChannel
 from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.controllers.quorum_messages import Wire
-from wirekafka.server.controllers.remote_channel import RemoteChannel, Route
+from wirekafka.server.controllers.quorum_messages import QuorumWire
+from wirekafka.server.controllers.remote_channel import ControllerRoute, RemoteChannel
 from wirekafka.server.controllers.remote_source import Controllers
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,9 @@ class LocalSource:
             raft,
             DriverParts(
                 clock=clock,
-                wire=Wire(cluster_id=parts.cluster_id, listener=known.listener, config=config),
+                wire=QuorumWire(
+                    cluster_id=parts.cluster_id, listener=known.listener, config=config
+                ),
                 connect=known.connect_as_observer,
                 servers=known.servers,
                 failed=foundation.failed,
@@ -53,7 +55,7 @@ class LocalSource:
         self.channel = QuorumChannel(
             LocalChannel(self.controller, self.feed),
             RemoteChannel(
-                Route(
+                ControllerRoute(
                     search=known.search,
                     connect=known.connect,
                     clock=clock,

@@ -20,7 +20,7 @@ from wirekafka.replication.raft.messages import (
 )
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.runtime.promise import Promise
-from wirekafka.server.controllers.quorum_messages import Wire, decoded, encoded, exact_version
+from wirekafka.server.controllers.quorum_messages import QuorumWire, decoded, encoded, exact_version
 from wirekafka.server.peers.peer import Peer
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class DriverParts:
     """
 
     clock: Clock
-    wire: Wire
+    wire: QuorumWire
     connect: Callable[[str, int], Peer]
     servers: Sequence[Address]
     failed: Callable[[Exception], None]

@@ -33,7 +33,7 @@ _FIRST_WITH_PRE_VOTE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class QuorumWire:
     """The values of Kafka's messages that Raft does not know.
 
     `listener` is the name of the controllers' listener, to which requests are sent.
@@ -52,7 +52,7 @@ def exact_version(request: m.Request) -> int | None:
     return _FIRST_WITH_PRE_VOTE if isinstance(request, m.Vote) and request.pre_vote else None
 
 
-def encoded(request: m.Request, wire: Wire) -> message.Request:
+def encoded(request: m.Request, wire: QuorumWire) -> message.Request:
     """Return the message of a request."""
     match request:
         case m.Vote():
@@ -118,7 +118,7 @@ def decoded(request: m.Request, response: Any, listener: str) -> m.Answer:
     assert_never(request)
 
 
-def _vote(request: m.Vote, wire: Wire) -> VoteRequest:
+def _vote(request: m.Vote, wire: QuorumWire) -> VoteRequest:
     topic = VoteRequest.TopicData
     partition = topic.PartitionData(
         partition_index=0,
@@ -137,7 +137,7 @@ def _vote(request: m.Vote, wire: Wire) -> VoteRequest:
     )
 
 
-def _begin_epoch(request: m.BeginEpoch, wire: Wire) -> BeginQuorumEpochRequest:
+def _begin_epoch(request: m.BeginEpoch, wire: QuorumWire) -> BeginQuorumEpochRequest:
     topic = BeginQuorumEpochRequest.TopicData
     partition = topic.PartitionData(
         partition_index=0,
@@ -153,7 +153,7 @@ def _begin_epoch(request: m.BeginEpoch, wire: Wire) -> BeginQuorumEpochRequest:
     )
 
 
-def _end_epoch(request: m.EndEpoch, wire: Wire) -> EndQuorumEpochRequest:
+def _end_epoch(request: m.EndEpoch, wire: QuorumWire) -> EndQuorumEpochRequest:
     topic = EndQuorumEpochRequest.TopicData
     partition = topic.PartitionData(
         partition_index=0,
@@ -174,7 +174,7 @@ def _end_epoch(request: m.EndEpoch, wire: Wire) -> EndQuorumEpochRequest:
     )
 
 
-def _fetch(request: m.FetchPosition, wire: Wire) -> FetchRequest:
+def _fetch(request: m.FetchPosition, wire: QuorumWire) -> FetchRequest:
     topic = FetchRequest.Topic
     partition = topic.Partition(
         partition=0,
@@ -196,7 +196,7 @@ def _fetch(request: m.FetchPosition, wire: Wire) -> FetchRequest:
     )
 
 
-def _fetch_snapshot(request: m.FetchSnapshot, wire: Wire) -> FetchSnapshotRequest:
+def _fetch_snapshot(request: m.FetchSnapshot, wire: QuorumWire) -> FetchSnapshotRequest:
     topic = FetchSnapshotRequest.TopicSnapshot
     id = request.snapshot
     partition = topic.PartitionSnapshot(
@@ -214,7 +214,7 @@ def _fetch_snapshot(request: m.FetchSnapshot, wire: Wire) -> FetchSnapshotReques
     )
 
 
-def _update_voter(request: m.UpdateVoter, wire: Wire) -> UpdateRaftVoterRequest:
+def _update_voter(request: m.UpdateVoter, wire: QuorumWire) -> UpdateRaftVoterRequest:
     return UpdateRaftVoterRequest(
         cluster_id=wire.cluster_id,
         current_leader_epoch=request.leader_epoch,
@@ -285,17 +285,17 @@ def _update_answer(response: UpdateRaftVoterResponse, listener: str) -> m.Change
     leader = response.current_leader
     endpoints = ((listener, leader.host, leader.port),) if leader.host else ()
     return m.ChangeAnswer(
-        leadership=m.Leadership(leader.leader_id, leader.leader_epoch, endpoints),
+        leadership=m.LeaderAndEpoch(leader.leader_id, leader.leader_epoch, endpoints),
         error=Error.of(response.error_code),
     )
 
 
-def _leadership(partition: Any, nodes: Sequence[Any], listener: str) -> m.Leadership:
+def _leadership(partition: Any, nodes: Sequence[Any], listener: str) -> m.LeaderAndEpoch:
     leader_id = partition.leader_id
     endpoints = tuple(
         (listener, node.host, node.port) for node in nodes if node.node_id == leader_id != NO_LEADER
     )
-    return m.Leadership(leader_id, partition.leader_epoch, endpoints)
+    return m.LeaderAndEpoch(leader_id, partition.leader_epoch, endpoints)
 
 
 def _check(code: int) -> None:

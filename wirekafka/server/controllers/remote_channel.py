@@ -26,7 +26,7 @@ from wirekafka.protocol.list_partition_reassignments import ListPartitionReassig
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.runtime.backoff import Backoff
 from wirekafka.runtime.promise import Promise, pause, start
-from wirekafka.server.controllers.controller_search import Controller, ControllerSearch
+from wirekafka.server.controllers.controller_search import ControllerSearch, FoundController
 from wirekafka.server.peers.peer import Peer
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ _UNREACHABLE = frozenset({Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class ControllerRoute:
     """How a broker's channel reaches the controllers, and the broker's own metadata."""
 
     search: ControllerSearch
@@ -67,7 +67,7 @@ class RemoteChannel(MessageChannel):
     one after the other.
     """
 
-    def __init__(self, route: Route):
+    def __init__(self, route: ControllerRoute):
         self._route = route
         config = route.config
         self._general = _Lane(route, lambda: _FORWARD_FOR_MS)
@@ -124,7 +124,7 @@ class RemoteChannel(MessageChannel):
         for lane in self._lanes:
             lane.close()
 
-    def _leave_others(self, active: Controller) -> None:
+    def _leave_others(self, active: FoundController) -> None:
         for lane in self._lanes:
             lane.leave_others(active)
 
@@ -154,14 +154,14 @@ class RemoteChannel(MessageChannel):
 
 
 class _Connected(NamedTuple):
-    controller: Controller
+    controller: FoundController
     peer: Peer
 
 
 class _Lane:
     """A connection to the active controller, replaced when another controller becomes active."""
 
-    def __init__(self, route: Route, retry_for_ms: Callable[[], int]):
+    def __init__(self, route: ControllerRoute, retry_for_ms: Callable[[], int]):
         self._route = route
         self._retry_for_ms = retry_for_ms
         self._connected: _Connected | None = None
@@ -187,7 +187,7 @@ class _Lane:
                 logger.debug("%s is sent again: %s", type(request).__name__, failure)
             await pause(clock, BACKOFF.delay_ms(attempt))
 
-    def leave_others(self, active: Controller) -> None:
+    def leave_others(self, active: FoundController) -> None:
         """Close the connection in half a second if it is to another controller than the active one.
 
         That one may be cut off and never respond; if it is not, it responds in this time.
@@ -227,7 +227,7 @@ class _Lane:
             raise _NotAnswered(f"{controller} is not active")
         return response
 
-    def _at(self, controller: Controller) -> Peer:
+    def _at(self, controller: FoundController) -> Peer:
         connected = self._connected
         if connected is None or connected.controller != controller:
             if connected is not None:
@@ -251,7 +251,7 @@ def _is_from_inactive(response: Any) -> bool:
     return any(topic.error_code == Error.NOT_CONTROLLER for topic in topics)
 
 
-async def _reached(route: Route, offset: int) -> None:
+async def _reached(route: ControllerRoute, offset: int) -> None:
     """Wait until the broker's metadata has reached `offset`, for at most `_FOLLOW_FOR_MS`."""
     over = Promise()
 

@@ -21,8 +21,8 @@ from wirekafka.replication.raft.voter_set import Voter, VoterSet
 from wirekafka.runtime.promise import Promise, pause
 from wirekafka.server.controllers.controller_search import ControllerSearch, Quorum
 from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.controllers.quorum_messages import Wire
-from wirekafka.server.controllers.remote_channel import RemoteChannel, Route
+from wirekafka.server.controllers.quorum_messages import QuorumWire
+from wirekafka.server.controllers.remote_channel import ControllerRoute, RemoteChannel
 from wirekafka.server.net import Net
 from wirekafka.server.peers.peer import Peer, PeerOptions, PeerTraffic
 from wirekafka.server.peers.peer_security import PeerSecurity
@@ -139,14 +139,16 @@ class RemoteSource:
             self._raft,
             DriverParts(
                 clock=clock,
-                wire=Wire(cluster_id=parts.cluster_id, listener=known.listener, config=config),
+                wire=QuorumWire(
+                    cluster_id=parts.cluster_id, listener=known.listener, config=config
+                ),
                 connect=known.connect_as_observer,
                 servers=known.servers,
                 failed=foundation.failed,
             ),
         )
         self.channel = RemoteChannel(
-            Route(
+            ControllerRoute(
                 search=known.search,
                 connect=known.connect,
                 clock=clock,

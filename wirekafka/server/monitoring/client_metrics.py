@@ -16,10 +16,16 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, M
 from wirekafka.codec.compression import decompress
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.checkpoints import uuid_text
-from wirekafka.metrics.client_metrics import LABELS, MOST_OF_CLIENT, ClientMetrics, Identity, Point
+from wirekafka.metrics.client_metrics import (
+    LABELS,
+    MOST_OF_CLIENT,
+    ClientIdentity,
+    ClientMetrics,
+    Point,
+)
 from wirekafka.metrics.exposition import COUNTER, GAUGE, Column, Table, single
 from wirekafka.telemetry.instances import Push
-from wirekafka.telemetry.subscriptions import ALL, Client, Subscription
+from wirekafka.telemetry.subscriptions import ALL, Subscription, TelemetryClient
 
 _STANDARD = re.compile(r"org\.apache\.kafka(\.[a-zA-Z][a-zA-Z0-9_]*)+")
 """The names of KIP-714. Others could be those of the broker's own metrics."""
@@ -62,7 +68,7 @@ class TelemetryCollector:
         return [self._own, *self._families.values()]
 
     def receive(
-        self, push: Push, client: Client, max_bytes: int, subscription: Subscription
+        self, push: Push, client: TelemetryClient, max_bytes: int, subscription: Subscription
     ) -> None:
         """Take the metrics that a client has a subscription for; others are dropped.
 
@@ -74,7 +80,9 @@ class TelemetryCollector:
         except (KafkaError, DecodeError) as error:
             self._metrics.refused += 1
             raise KafkaError(Error.INVALID_RECORD) from error
-        identity = Identity(client.client_id or "", uuid_text(push.instance_id), client.software)
+        identity = ClientIdentity(
+            client.client_id or "", uuid_text(push.instance_id), client.software
+        )
         kept_ms = max(_LEAST_KEPT_MS, _KEPT_INTERVALS * subscription.interval_ms)
         self._metrics.take(
             push.instance_id,

@@ -20,7 +20,7 @@ from prometheus_client.exposition import choose_encoder, gzip_accepted
 
 from wirekafka.config.address import Address
 from wirekafka.config.endpoints.web_hosts import is_served
-from wirekafka.metrics.deflated import DeflatedParts
+from wirekafka.metrics.deflated_parts import DeflatedParts
 from wirekafka.server.bounded_http import BoundedHandler, BoundedServer
 from wirekafka.server.descriptors import DESCRIPTORS, EXHAUSTED
 from wirekafka.server.net import cannot_listen
@@ -126,7 +126,7 @@ def _answer(
     return [body]
 
 
-class Endpoint:
+class MonitoringEndpoint:
     """The listening socket and its threads."""
 
     def __init__(self, address: Address, application: Application):

@@ -50,7 +50,7 @@ from wirekafka.server.monitoring.topics import (
 from wirekafka.server.node import Node
 
 if TYPE_CHECKING:
-    from wirekafka.server.monitoring.endpoint import Endpoint
+    from wirekafka.server.monitoring.endpoint import MonitoringEndpoint
 
 logger = logging.getLogger(__name__)
 
@@ -86,13 +86,13 @@ class Monitoring:
         self._broker: BrokerCollector | None = None
         self.lag: LagTracker | None = None
         """The lag of groups and readers, once the node serves."""
-        self._endpoint: Endpoint | None = None
+        self._endpoint: MonitoringEndpoint | None = None
         if address is not None:
-            from wirekafka.server.monitoring.endpoint import Application, Endpoint
+            from wirekafka.server.monitoring.endpoint import Application, MonitoringEndpoint
 
             health = {"live": self._not_live, "ready": self._not_ready}
             application = Application(self._text, health, self._warning, hosts)
-            self._endpoint = Endpoint(address, application)
+            self._endpoint = MonitoringEndpoint(address, application)
 
     @property
     def address(self) -> Address | None:

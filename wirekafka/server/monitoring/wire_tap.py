@@ -63,7 +63,7 @@ class Choice:
 
 
 @dataclass(slots=True)
-class Exchange:
+class WatchedExchange:
     """A request, and its response once it is there; both as JSON, without secrets or records."""
 
     number: int
@@ -86,11 +86,11 @@ class Exchange:
 class _Watch:
     choice: Choice
     read_s: float
-    exchanges: deque[Exchange] = field(default_factory=lambda: deque(maxlen=KEPT))
+    exchanges: deque[WatchedExchange] = field(default_factory=lambda: deque(maxlen=KEPT))
     number: int = 0
 
 
-class Wire:
+class WireWatches:
     """The watches of one broker. Methods may be called from any thread but that of the loop.
 
     The pipeline has a hook only while there is a watch: otherwise watching costs nothing.
@@ -113,7 +113,7 @@ class Wire:
         """
         return self._on_loop(lambda: self._watch(choice))
 
-    def read(self, watch: int, after: int = 0) -> list[Exchange] | None:
+    def read(self, watch: int, after: int = 0) -> list[WatchedExchange] | None:
         """The kept exchanges behind the one numbered `after`, up to the first that still waits.
 
         None for a watch that has ended.
@@ -155,7 +155,7 @@ class Wire:
             self._loop.call_later(FORGOTTEN_S / 2, self._expire)
         return self._numbers
 
-    def _read(self, number: int, after: int) -> list[Exchange] | None:
+    def _read(self, number: int, after: int) -> list[WatchedExchange] | None:
         watch = self._tap.watches.get(number)
         if watch is None:
             return None
@@ -220,7 +220,9 @@ class _Tap:
         return response
 
 
-async def _awaited(handling: Any, exchange: list[Exchange], route: Route, began_ns: int) -> Any:
+async def _awaited(
+    handling: Any, exchange: list[WatchedExchange], route: Route, began_ns: int
+) -> Any:
     outcome: Any = ConnectionError("the client has disconnected")
     try:
         outcome = await handling
@@ -232,13 +234,15 @@ async def _awaited(handling: Any, exchange: list[Exchange], route: Route, began_
     return outcome
 
 
-def _begun(route: Route, request: Message, call: Call, watches: list[_Watch]) -> list[Exchange]:
+def _begun(
+    route: Route, request: Message, call: Call, watches: list[_Watch]
+) -> list[WatchedExchange]:
     """Add the request to each watch. Its buffer is used again: it is converted at once."""
     text = _text(request, route.version)
     found = []
     for watch in watches:
         watch.number += 1
-        exchange = Exchange(
+        exchange = WatchedExchange(
             watch.number,
             call.now_ms,
             route.name,
@@ -254,7 +258,7 @@ def _begun(route: Route, request: Message, call: Call, watches: list[_Watch]) ->
     return found
 
 
-def _end(exchanges: list[Exchange], route: Route, outcome: Any, began_ns: int) -> None:
+def _end(exchanges: list[WatchedExchange], route: Route, outcome: Any, began_ns: int) -> None:
     took_ms = (time.perf_counter_ns() - began_ns) / _NS_PER_MS
     response = failure = ""
     if isinstance(outcome, Exception):

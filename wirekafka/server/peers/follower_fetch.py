@@ -20,9 +20,9 @@ from wirekafka.codec.varint import encode_uvarint
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error
 from wirekafka.protocol.fetch import FetchRequest, FetchResponse
-from wirekafka.replication.fetching.fetcher import Fetched
-from wirekafka.replication.fetching.fetcher_session import FollowedKey, Plan, Position
-from wirekafka.server.peers.outgoing import Outgoing
+from wirekafka.replication.fetching.fetcher import FetchedPartition
+from wirekafka.replication.fetching.fetcher_session import FollowedKey, PartitionFetch, Plan
+from wirekafka.server.peers.outgoing_request import OutgoingRequest
 
 _PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
 _NOT_DIVERGING = _PartitionData().diverging_epoch
@@ -37,7 +37,7 @@ _NO_ERROR = int(Error.NONE)
 _new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
 
 _WANTED = Struct(">iiqiqiB")
-"""One partition of a request: its index, the fields of a `Position`, the most bytes, no tags."""
+"""One partition of a request: its index, the fields of a `PartitionFetch`, most bytes, no tags."""
 
 _HEAD = Struct(">iBihiB")
 """Of a response: correlation id, no tags, throttle time, error, session id, number of topics."""
@@ -53,7 +53,7 @@ class LeaderResponse(NamedTuple):
 
     error: int
     session_id: int
-    partitions: Sequence[tuple[FollowedKey, Fetched]]
+    partitions: Sequence[tuple[FollowedKey, FetchedPartition]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Terms:
     config: BrokerConfig
 
 
-class FollowerFetch(Outgoing):
+class FollowerFetch(OutgoingRequest):
     """The Fetch requests of one follower to one leader, one after the other.
 
     Its response is a `LeaderResponse`.
@@ -81,7 +81,7 @@ class FollowerFetch(Outgoing):
         self._config = config
         self._broker_epoch = broker_epoch
         self._plan = Plan(0, 0, {}, [])
-        self._template: Template | None = None
+        self._template: FetchTemplate | None = None
 
     def planned(self, plan: Plan) -> FollowerFetch:
         """Return this, which sends `plan` from now on."""
@@ -96,7 +96,7 @@ class FollowerFetch(Outgoing):
         template = self._template
         if template is None or not template.suits(plan.session_id, config, epoch, version):
             terms = Terms(self._node_id, epoch, config)
-            template = self._template = Template(plan.session_id, terms, client_id, version)
+            template = self._template = FetchTemplate(plan.session_id, terms, client_id, version)
         try:
             return template.fill(correlation_id, plan)
         except StructError as error:
@@ -110,7 +110,7 @@ class FollowerFetch(Outgoing):
         return leader_response(decode_response(FetchResponse, version, frame)[1])
 
 
-class Template:
+class FetchTemplate:
     """Encodes Fetch requests that forget no partition, and packs only what changes between them.
 
     That is the correlation id, the session's epoch, and the partitions.
@@ -205,7 +205,7 @@ def decode_usual(frame: memoryview) -> LeaderResponse | None:
         if header_tags or error or not _NONE <= topics < 128:
             return None
         at = _HEAD.size
-        found: list[tuple[FollowedKey, Fetched]] = []
+        found: list[tuple[FollowedKey, FetchedPartition]] = []
         for _ in range(topics - _NONE):
             topic_id, partitions = _TOPIC.unpack_from(frame, at)
             if not _NONE <= partitions < 128:
@@ -227,7 +227,7 @@ def _decode_partitions(
     at: int,
     topic_id: bytes,
     count: int,
-    found: list[tuple[FollowedKey, Fetched]],
+    found: list[tuple[FollowedKey, FetchedPartition]],
 ) -> int:
     """Decode partitions of a topic, and return the position after them; 0 if one is unusual."""
     for _ in range(count):
@@ -250,7 +250,7 @@ def _decode_partitions(
         end = at + size - 1 if size else at  # 0 is null.
         if frame[end]:
             return 0
-        fetched = Fetched(
+        fetched = FetchedPartition(
             error=_NO_ERROR,
             high_watermark=high_watermark,
             start_offset=start_offset,
@@ -280,9 +280,9 @@ def _topics(plan: Plan, max_bytes: int) -> list[FetchRequest.Topic]:
     return topics
 
 
-def _fetched(data: Any) -> Fetched:
+def _fetched(data: Any) -> FetchedPartition:
     diverging = data.diverging_epoch
-    return Fetched(
+    return FetchedPartition(
         error=data.error_code,
         high_watermark=data.high_watermark,
         start_offset=data.log_start_offset,
@@ -293,5 +293,5 @@ def _fetched(data: Any) -> Fetched:
     )
 
 
-def _topic_of(wanted: tuple[FollowedKey, Position]) -> bytes:
+def _topic_of(wanted: tuple[FollowedKey, PartitionFetch]) -> bytes:
     return wanted[0][0]

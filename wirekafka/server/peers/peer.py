@@ -22,7 +22,7 @@ from wirekafka.runtime.promise import Promise
 from wirekafka.security.sasl.exchange import AuthenticationFailed
 from wirekafka.server.net import Net
 from wirekafka.server.peers.frame_reader import FrameReader
-from wirekafka.server.peers.outgoing import Outgoing
+from wirekafka.server.peers.outgoing_request import OutgoingRequest
 from wirekafka.server.peers.peer_login import log_in
 from wirekafka.server.peers.peer_security import PLAINTEXT, PeerSecurity
 
@@ -129,12 +129,14 @@ class Peer:
         INVALID_REQUEST if the request cannot be encoded.
         """
         answer = Promise()
-        self.post(Outgoing(request), answer.set, timeout_ms=timeout_ms, version=version, most=most)
+        self.post(
+            OutgoingRequest(request), answer.set, timeout_ms=timeout_ms, version=version, most=most
+        )
         return await answer
 
     def post(
         self,
-        outgoing: Outgoing,
+        outgoing: OutgoingRequest,
         answered: Callable[[Any], None],
         *,
         timeout_ms: int,
@@ -263,7 +265,7 @@ class _Exchange:
 
     def __init__(
         self,
-        outgoing: Outgoing,
+        outgoing: OutgoingRequest,
         answered: Callable[[Any], None],
         version: int | None,
         most: int | None = None,
@@ -350,7 +352,7 @@ class _Link:
     async def _exchange(self, request: Request, version: int) -> Any:
         """Send a request that sets up the connection, and return its response."""
         answer = Promise()
-        self._post(_Exchange(Outgoing(request), answer.set, version), version)
+        self._post(_Exchange(OutgoingRequest(request), answer.set, version), version)
         return await answer
 
     async def _ask(self, request: Request) -> Any:

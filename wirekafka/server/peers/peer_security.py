@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.endpoints import listeners
-from wirekafka.config.endpoints.listeners import Named
+from wirekafka.config.endpoints.listeners import ListenerName
 from wirekafka.config.option import ConfigError
-from wirekafka.config.prefixed import STORES
+from wirekafka.config.prefixed_names import STORES
 from wirekafka.config.security_protocol import logs_in, uses_tls
 from wirekafka.security import tls_context
 from wirekafka.security.sasl import client, gssapi_client, mechanisms, oauthbearer
@@ -18,7 +18,7 @@ from wirekafka.security.sasl.client import ClientExchange
 from wirekafka.security.sasl.exchange import AuthenticationFailed
 from wirekafka.security.sasl.gssapi import KerberosUnavailable
 from wirekafka.security.sasl.gssapi_client import KerberosLogin
-from wirekafka.security.sasl.unsecured import unsigned_token
+from wirekafka.security.sasl.unsecured_tokens import unsigned_token
 from wirekafka.security.tls_context import Secured, Settings
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class PeerSecurity:
 
     def __init__(
         self,
-        listener: Named,
+        listener: ListenerName,
         mechanism: Callable[[BrokerConfig], str],
         config: Callable[[], BrokerConfig],
     ):
@@ -133,5 +133,5 @@ class PeerSecurity:
             raise ConfigError(name, handler, reason)
 
 
-PLAINTEXT = PeerSecurity(Named("PLAINTEXT", "PLAINTEXT"), lambda _: "", BrokerConfig.of)
+PLAINTEXT = PeerSecurity(ListenerName("PLAINTEXT", "PLAINTEXT"), lambda _: "", BrokerConfig.of)
 """Neither TLS nor a login."""

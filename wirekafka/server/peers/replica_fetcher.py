@@ -23,7 +23,7 @@ from wirekafka.runtime.promise import DirectPromise, DirectRun, Promise
 from wirekafka.server.peers.broker_connections import BrokerConnections
 from wirekafka.server.peers.follower_fetch import FollowerFetch, LeaderResponse
 from wirekafka.server.peers.leader_offsets import leader_offsets
-from wirekafka.server.peers.outgoing import Outgoing
+from wirekafka.server.peers.outgoing_request import OutgoingRequest
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +38,12 @@ _SESSION_ERRORS = frozenset(
 )
 
 
-class Connection(Protocol):
+class LeaderConnection(Protocol):
     """A connection to a leader; `Peer` is one."""
 
-    def post(self, outgoing: Outgoing, answered: Callable[[Any], None], *, timeout_ms: int) -> None:
+    def post(
+        self, outgoing: OutgoingRequest, answered: Callable[[Any], None], *, timeout_ms: int
+    ) -> None:
         """Send a request, and pass its response or a KafkaError to `answered`."""
 
     def close(self) -> None:
@@ -57,7 +59,7 @@ class Surroundings:
     config: Callable[[], BrokerConfig]
     broker_epoch: Callable[[], int]
     """The epoch of this broker's registration, which leaders check (KIP-903)."""
-    connect: Callable[[int, str], Connection]
+    connect: Callable[[int, str], LeaderConnection]
     """Returns a connection to a broker, given its id and a client id; it may connect lazily.
 
     Raises KafkaError(BROKER_NOT_AVAILABLE) while the broker's address is unknown.
@@ -167,7 +169,7 @@ class _LeaderFetcher:
         self._clock = surroundings.clock
         self._leader_id = place.leader_id
         self._client_id = f"broker-{surroundings.node_id}-fetcher-{place.number}"
-        self._connection: Connection | None = None
+        self._connection: LeaderConnection | None = None
         self._pause: Promise | None = None
         self._last_failure: int | None = None
         self.fetcher = Fetcher(self._backoff_ms, surroundings.throttle)
@@ -241,9 +243,9 @@ class _LeaderFetcher:
                 self.fetcher.return_to_range(partition, offsets, now_ms)
 
     async def _send(self, request: Request) -> Any:
-        return await self._post(Outgoing(request))
+        return await self._post(OutgoingRequest(request))
 
-    def _post(self, outgoing: Outgoing) -> DirectPromise:
+    def _post(self, outgoing: OutgoingRequest) -> DirectPromise:
         """Send a request; its response, or a KafkaError, is to be awaited."""
         if self._connection is None:
             self._connection = self._surroundings.connect(self._leader_id, self._client_id)

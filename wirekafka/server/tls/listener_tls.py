@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
-from wirekafka.config.prefixed import STORES
+from wirekafka.config.prefixed_names import STORES
 from wirekafka.config.reference import reason_about
 from wirekafka.config.security_protocol import logs_in
 from wirekafka.security import distinguished_name, tls_context

@@ -15,7 +15,11 @@ from wirekafka.testing.cluster.all_brokers import AllBrokers
 from wirekafka.testing.cluster.cluster_broker import ClusterBroker
 from wirekafka.testing.cluster.cluster_nodes import Nodes
 from wirekafka.testing.cluster.cluster_operations import ClusterOperations
-from wirekafka.testing.cluster.cluster_settings import Layout, cluster_settings, node_settings
+from wirekafka.testing.cluster.cluster_settings import (
+    ClusterLayout,
+    cluster_settings,
+    node_settings,
+)
 from wirekafka.testing.controlled_clock import Clock
 from wirekafka.testing.hooks.traffic import Traffic
 from wirekafka.testing.lifecycle import Lifecycle, scratch_directory
@@ -70,7 +74,7 @@ class Cluster(ClusterOperations, Lifecycle):
                 raise ValueError(f"{name}={number}: give a number from 1 to {_MOST_NODES}")
         shared = cluster_settings(brokers, config, options, arguments_of(Cluster))
         self._security = Security.of(users, acls, tls).certified(host, shared)
-        layout = Layout(
+        layout = ClusterLayout(
             brokers=brokers,
             controllers=controllers,
             shared=shared,

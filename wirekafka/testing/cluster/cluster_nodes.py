@@ -10,12 +10,12 @@ from typing import TypeVar
 from wirekafka.log.checkpoints import uuid_text
 from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.server.node import Platform
-from wirekafka.testing.cluster.cluster_settings import LOOPBACK, Layout
+from wirekafka.testing.cluster.cluster_settings import LOOPBACK, ClusterLayout
 from wirekafka.testing.cluster.controller_engine import ControllerEngine
 from wirekafka.testing.engine import Engine
 from wirekafka.testing.hooks.traffic import Recorder
 from wirekafka.testing.loop_thread import EngineGone, LoopThread
-from wirekafka.testing.net import BETWEEN_NODES, Links
+from wirekafka.testing.net import BETWEEN_NODES, ClusterLinks
 from wirekafka.testing.setup import Place, Setup
 
 T = TypeVar("T")
@@ -26,10 +26,10 @@ START_TIMEOUT_S = 30.0
 class Nodes:
     """All nodes by id, and the links between them; its methods are called on the event loop."""
 
-    def __init__(self, layout: Layout, directory: str, *, syncs: bool):
+    def __init__(self, layout: ClusterLayout, directory: str, *, syncs: bool):
         """Raises OSError, ValueError."""
         self.thread = LoopThread()
-        self.links = Links()
+        self.links = ClusterLinks()
         self.paused: set[int] = set()
         self.isolated: set[int] = set()
         self._serial = count(1)

@@ -44,7 +44,7 @@ _OF_THE_CONTROLLERS = ("controller.listener.names", "controller.quorum.voters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class ClusterLayout:
     """The nodes of a cluster, and the settings of all of them and of single ones."""
 
     brokers: int
@@ -56,7 +56,7 @@ class Layout:
     password: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
     """With which the nodes log in to each other, in a cluster with an authorizer."""
 
-    def with_single(self, single: Mapping[int, Mapping[str, str]]) -> Layout:
+    def with_single(self, single: Mapping[int, Mapping[str, str]]) -> ClusterLayout:
         """The same nodes with settings of single ones."""
         return replace(self, single=single)
 

@@ -15,7 +15,7 @@ from wirekafka.server.connections.pipeline import failure_response
 from wirekafka.server.connections.repeated_warnings import RepeatedWarnings
 from wirekafka.testing.hooks import partial
 from wirekafka.testing.hooks.details import names_of_ids
-from wirekafka.testing.hooks.rules import Kind, LiveRule, RuleBook
+from wirekafka.testing.hooks.rules import LiveRule, RuleBook, RuleKind
 from wirekafka.testing.hooks.subjects import NameOf, subjects_of
 from wirekafka.testing.hooks.traffic import Exchange, Recorder
 from wirekafka.testing.net import BETWEEN_NODES
@@ -118,7 +118,7 @@ class FaultsAndTraffic:
                 *(
                     int(rule.spec.seconds * 1000)
                     for rule in rules
-                    if rule.spec.kind is Kind.THROTTLE
+                    if rule.spec.kind is RuleKind.THROTTLE
                 ),
             ]
         )
@@ -132,12 +132,13 @@ class FaultsAndTraffic:
             if not rule.spec.applied and await _intervene(rule):
                 return served.dropped()
         before = next(
-            (rule for rule in rules if rule.spec.kind is Kind.FAIL and not rule.spec.applied), None
+            (rule for rule in rules if rule.spec.kind is RuleKind.FAIL and not rule.spec.applied),
+            None,
         )
         response = await served.failed(before) if before is not None else await served.response()
         for rule in rules:
             if rule.spec.applied:
-                if rule.spec.kind is Kind.FAIL:
+                if rule.spec.kind is RuleKind.FAIL:
                     response = served.replaced(rule.spec.error, response)
                 elif await _intervene(rule):
                     return served.dropped()
@@ -220,14 +221,14 @@ class _Served:
 async def _intervene(rule: LiveRule) -> bool:
     """Delay or hold a request by a rule; returns whether the connection must be closed."""
     match rule.spec.kind:
-        case Kind.DELAY:
+        case RuleKind.DELAY:
             # Ends with the rule, so that no request outlives its test.
             await rule.released(rule.spec.seconds)
-        case Kind.HOLD:
+        case RuleKind.HOLD:
             await rule.released()
-        case Kind.DROP:
+        case RuleKind.DROP:
             return True
-        case Kind.FAIL | Kind.THROTTLE:
+        case RuleKind.FAIL | RuleKind.THROTTLE:
             pass
     return False
 

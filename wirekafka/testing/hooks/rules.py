@@ -18,7 +18,7 @@ from wirekafka.testing.hooks.subjects import NameOf, Subjects
 from wirekafka.testing.settings import unknown
 
 
-class Kind(Enum):
+class RuleKind(Enum):
     """What a rule does to a request."""
 
     FAIL = "fail"
@@ -35,7 +35,7 @@ class RuleSpec:
     `applied`: the request takes effect before the fault; otherwise it never reaches the broker.
     """
 
-    kind: Kind
+    kind: RuleKind
     apis: tuple[str, ...]
     error: Error = Error.NONE
     seconds: float = 0.0
@@ -64,7 +64,7 @@ class RuleSpec:
 
     def __str__(self) -> str:
         parts = [", ".join(self.apis)]
-        if self.kind is Kind.FAIL:
+        if self.kind is RuleKind.FAIL:
             parts.append(self.error.name)
         for name in (
             "topic",
@@ -201,7 +201,7 @@ class RuleBook:
     def is_about_fetched_partitions(self) -> bool:
         """Whether a rule for Fetch names partitions or fails them."""
         return any(
-            rule.spec.names_partitions or rule.spec.kind is Kind.FAIL
+            rule.spec.names_partitions or rule.spec.kind is RuleKind.FAIL
             for rule in self.by_api.get("Fetch", ())
         )
 
@@ -260,7 +260,7 @@ def check(spec: RuleSpec) -> None:
         raise ValueError(f"seconds={spec.seconds} must not be negative")
     if spec.partition is not None and spec.partition < 0:
         raise ValueError(f"partition={spec.partition}: partitions are numbered from 0")
-    if spec.kind is Kind.THROTTLE:
+    if spec.kind is RuleKind.THROTTLE:
         _check_any(
             spec,
             lambda kind, response: "throttle_time_ms" in subjects.fields_of(response),

@@ -37,7 +37,7 @@ MemberChange: TypeAlias = tuple[ConsumerMember, ConsumerMember]
 """A member before and after a heartbeat."""
 
 
-class Heartbeats:
+class ConsumerHeartbeats:
     """Processes heartbeats of members that do not leave."""
 
     def __init__(self, context: ConsumerGroupContext, steps: MemberSteps):

@@ -33,7 +33,7 @@ from wirekafka.coordinator.groups.consumer.commands import (
 from wirekafka.coordinator.groups.consumer.commits import check_commit, check_fetch
 from wirekafka.coordinator.groups.consumer.config import ConsumerGroupContext
 from wirekafka.coordinator.groups.consumer.group import ConsumerGroup
-from wirekafka.coordinator.groups.consumer.heartbeat import Heartbeats
+from wirekafka.coordinator.groups.consumer.heartbeat import ConsumerHeartbeats
 from wirekafka.coordinator.groups.consumer.leave import Departures
 from wirekafka.coordinator.groups.consumer.lookup import write_lookup
 from wirekafka.coordinator.groups.consumer.member import ConsumerMember, MemberState
@@ -79,7 +79,7 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
         super().__init__(groups)
         self._context = context
         self._steps = MemberSteps(context)
-        self._heartbeats = Heartbeats(context, self._steps)
+        self._heartbeats = ConsumerHeartbeats(context, self._steps)
         self._migration = Migration(context, config)
         self._departures = Departures(context, self._migration.downgrade)
         self._classics = ClassicMembers(context, self._steps, self._departures, self._migration)

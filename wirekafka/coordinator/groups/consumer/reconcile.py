@@ -32,7 +32,7 @@ Reported: TypeAlias = Mapping[bytes, Collection[int]] | None
 _Owned: TypeAlias = dict[bytes, Mapping[int, int]]
 
 
-class Aim(NamedTuple):
+class AssignmentAim(NamedTuple):
     """The target to reconcile a member with.
 
     `topic_ids` are the existing topics of the member's current subscription, whatever the target
@@ -48,7 +48,7 @@ class Aim(NamedTuple):
     has_new_subscription: bool = False
 
 
-def reconcile(member: ConsumerMember, aim: Aim, reported: Reported) -> ConsumerMember:
+def reconcile(member: ConsumerMember, aim: AssignmentAim, reported: Reported) -> ConsumerMember:
     """Return the member's next state; the same object if there is nothing to do."""
     match member.state:
         case MemberState.STABLE:
@@ -110,7 +110,7 @@ def _holds_any(reported: Reported, partitions: OwnedPartitions) -> bool:
     )
 
 
-def _trim(member: ConsumerMember, aim: Aim, reported: Reported) -> ConsumerMember:
+def _trim(member: ConsumerMember, aim: AssignmentAim, reported: Reported) -> ConsumerMember:
     """Remove topics the member does not subscribe to, without waiting for a new target."""
     dropped = {
         topic: epochs for topic, epochs in member.assigned.items() if topic not in aim.topic_ids
@@ -137,7 +137,7 @@ def _trim(member: ConsumerMember, aim: Aim, reported: Reported) -> ConsumerMembe
 class _Difference:
     """What a member keeps, revokes and gets; `withheld` says that a partition is not free."""
 
-    def __init__(self, member: ConsumerMember, aim: Aim):
+    def __init__(self, member: ConsumerMember, aim: AssignmentAim):
         self.kept: _Owned = {}
         self.revoked: _Owned = {}
         self.granted: dict[bytes, list[int]] = {}
@@ -145,7 +145,7 @@ class _Difference:
         for topic in _all_topics(aim.target, member.assigned):
             self._compare(topic, member, aim)
 
-    def _compare(self, topic: bytes, member: ConsumerMember, aim: Aim) -> None:
+    def _compare(self, topic: bytes, member: ConsumerMember, aim: AssignmentAim) -> None:
         target = aim.target.get(topic, ()) if topic in aim.topic_ids else ()
         owned = member.assigned.get(topic, {})
         if len(owned) == len(target) and owned and owned.keys() == set(target):
@@ -171,7 +171,7 @@ class _Difference:
 
 
 def _advance(
-    member: ConsumerMember, aim: Aim, reported: Reported, epoch: int | None = None
+    member: ConsumerMember, aim: AssignmentAim, reported: Reported, epoch: int | None = None
 ) -> ConsumerMember:
     difference = _Difference(member, aim)
     if difference.revoked and _holds_any(reported, difference.revoked):

@@ -12,7 +12,7 @@ from wirekafka.coordinator.groups.consumer.config import ConsumerGroupContext
 from wirekafka.coordinator.groups.consumer.group import ConsumerGroup
 from wirekafka.coordinator.groups.consumer.member import ConsumerMember, MemberState
 from wirekafka.coordinator.groups.consumer.reconcile import (
-    Aim,
+    AssignmentAim,
     Reported,
     in_epoch_of_same_target,
     reconcile,
@@ -256,7 +256,7 @@ class MemberSteps:
         topic_ids = {topic.id for name in names if (topic := topics.by_name(name)) is not None}
         updated = reconcile(
             member,
-            Aim(
+            AssignmentAim(
                 goal.epoch,
                 goal.target,
                 topic_ids,

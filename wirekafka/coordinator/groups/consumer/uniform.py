@@ -14,7 +14,7 @@ from wirekafka.coordinator.groups.assignment import (
     Target,
     Unassignable,
 )
-from wirekafka.coordinator.groups.consumer.uniform_mixed import assign_mixed
+from wirekafka.coordinator.groups.consumer.mixed_assignor import assign_mixed
 from wirekafka.coordinator.groups.steps import MEMBERS_PER_STEP, Steps
 from wirekafka.coordinator.java_order import copied_capacity, uuids_in_order
 

@@ -31,9 +31,9 @@ from wirekafka.metadata.image.image import GROUP
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.waiting import Watched
 from wirekafka.replication.share.acknowledgement import Acknowledgement, acknowledge
-from wirekafka.replication.share.in_flight import Change, DeadLetters, StoredRun, exhausted
+from wirekafka.replication.share.in_flight import DeadLetters, StateChange, StoredRun, exhausted
 from wirekafka.replication.share.partition import SharePartition
-from wirekafka.replication.share.sessions import SessionKey, ShareSessions
+from wirekafka.replication.share.sessions import MemberSessionKey, ShareSessions
 from wirekafka.runtime.promise import Promise, start
 
 logger = logging.getLogger(__name__)
@@ -203,7 +203,7 @@ class ShareLeader:
         if share is not None:
             self._begin(share, share.machine.release(member), Promise())
 
-    def close_session(self, session: SessionKey) -> None:
+    def close_session(self, session: MemberSessionKey) -> None:
         """End a member's session, and release what it has acquired in its partitions."""
         for topic_id, index in self.sessions.close(session):
             self.release(ShareKey(session.group_id, topic_id, index), session.member_id)
@@ -307,13 +307,13 @@ class ShareLeader:
 
     # Storing.
 
-    def _begin(self, share: LedShare, change: Change, promise: Promise) -> None:
+    def _begin(self, share: LedShare, change: StateChange, promise: Promise) -> None:
         if change:
             start(self._store(share, change, promise))
         else:
             promise.set(None)
 
-    async def _store(self, share: LedShare, change: Change, promise: Promise) -> None:
+    async def _store(self, share: LedShare, change: StateChange, promise: Promise) -> None:
         """Store a change and complete it, or roll it back."""
         machine = share.machine
         error = await self._write(share, change.stored)

@@ -11,7 +11,7 @@ from wirekafka.coordinator.groups.streams.member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
     STATIC_LEAVING_EPOCH,
-    Endpoint,
+    ProcessEndpoint,
     StreamsMember,
 )
 from wirekafka.coordinator.groups.streams.status import Status
@@ -42,7 +42,7 @@ class StreamsHeartbeat:
     topology: Topology | None = None
     owned: Tasks | None = None
     process_id: str | None = None
-    endpoint: Endpoint | None = None
+    endpoint: ProcessEndpoint | None = None
     tags: Mapping[str, str] | None = None
     offsets: Mapping[TaskId, int] | None = None
     end_offsets: Mapping[TaskId, int] | None = None
@@ -65,7 +65,7 @@ class StreamsHeartbeat:
 class EndpointPartitions(NamedTuple):
     """The partitions, by topic, that the process at an endpoint reads for its tasks."""
 
-    endpoint: Endpoint
+    endpoint: ProcessEndpoint
     active: Sequence[tuple[str, Sequence[int]]]
     standby: Sequence[tuple[str, Sequence[int]]]
 

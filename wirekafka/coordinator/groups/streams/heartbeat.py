@@ -16,7 +16,7 @@ from wirekafka.coordinator.groups.streams.endpoints import EndpointsUnknown, end
 from wirekafka.coordinator.groups.streams.group import StreamsGroup
 from wirekafka.coordinator.groups.streams.member import StreamsMember, TaskState
 from wirekafka.coordinator.groups.streams.membership import find_member, updated_member
-from wirekafka.coordinator.groups.streams.reconcile import Aim, reconcile
+from wirekafka.coordinator.groups.streams.reconcile import TaskAim, reconcile
 from wirekafka.coordinator.groups.streams.records import (
     StreamsCurrentRecord,
     StreamsEpochRecord,
@@ -30,7 +30,11 @@ from wirekafka.coordinator.groups.streams.soft import (
     SoftStates,
 )
 from wirekafka.coordinator.groups.streams.status import Status, StatusCode
-from wirekafka.coordinator.groups.streams.target import TargetEpoch, compute_targets, targets_with
+from wirekafka.coordinator.groups.streams.target import (
+    StreamsTargetEpoch,
+    compute_targets,
+    targets_with,
+)
 from wirekafka.coordinator.groups.streams.tasks import NO_TASKS, Tasks
 from wirekafka.coordinator.groups.streams.timers import (
     StreamsDelayKey,
@@ -71,7 +75,7 @@ class _Turn:
         self.status.append(Status(code, detail))
 
 
-class Heartbeats:
+class StreamsHeartbeats:
     """Processes heartbeats of members that do not leave."""
 
     def __init__(self, context: StreamsGroupContext, soft: SoftStates):
@@ -177,7 +181,7 @@ class Heartbeats:
                 configs=configs,
             )
             turn.write(StreamsEpochRecord.of(group.group_id, version))
-        at = TargetEpoch(epoch, configured, configs, heartbeat.soft.progress, turn.now_ms)
+        at = StreamsTargetEpoch(epoch, configured, configs, heartbeat.soft.progress, turn.now_ms)
         goal = self._goal(heartbeat, updated, at, options)
         updated = _reconcile(heartbeat, updated, goal)
         heartbeat.soft = replace(heartbeat.soft, configured=configured, refreshed_epoch=epoch)
@@ -227,7 +231,7 @@ class Heartbeats:
         self,
         heartbeat: _Turn,
         updated: StreamsMember,
-        at: TargetEpoch,
+        at: StreamsTargetEpoch,
         options: StreamsGroupOptions,
     ) -> _Goal:
         """Return the member's target for the epoch; computes targets if needed and due."""
@@ -406,7 +410,7 @@ def _reconcile(heartbeat: _Turn, member: StreamsMember, goal: _Goal) -> StreamsM
     group, turn = heartbeat.group, heartbeat.turn
     if member.is_reconciled_to(goal.epoch):
         return member
-    aim = Aim(goal.epoch, goal.target, group.owners)
+    aim = TaskAim(goal.epoch, goal.target, group.owners)
     updated = reconcile(member, aim, heartbeat.command.owned)
     if updated == member:
         return member

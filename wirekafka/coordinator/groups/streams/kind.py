@@ -22,7 +22,7 @@ from wirekafka.coordinator.groups.streams.commands import (
 from wirekafka.coordinator.groups.streams.commits import check_commit, check_fetch
 from wirekafka.coordinator.groups.streams.config import StreamsGroupContext
 from wirekafka.coordinator.groups.streams.group import StreamsGroup
-from wirekafka.coordinator.groups.streams.heartbeat import Heartbeats, may_assign
+from wirekafka.coordinator.groups.streams.heartbeat import StreamsHeartbeats, may_assign
 from wirekafka.coordinator.groups.streams.leave import leave, remove
 from wirekafka.coordinator.groups.streams.member import StreamsMember, TaskState
 from wirekafka.coordinator.groups.streams.records import (
@@ -35,7 +35,7 @@ from wirekafka.coordinator.groups.streams.records import (
     StreamsTopologyRecord,
 )
 from wirekafka.coordinator.groups.streams.soft import NO_PROGRESS, SoftStates
-from wirekafka.coordinator.groups.streams.target import TargetEpoch, compute_targets
+from wirekafka.coordinator.groups.streams.target import StreamsTargetEpoch, compute_targets
 from wirekafka.coordinator.groups.streams.timers import (
     StreamsDelayKey,
     StreamsRebalanceKey,
@@ -55,7 +55,7 @@ class StreamsKind(GroupKind[StreamsGroup]):
         super().__init__(groups)
         self._context = context
         self._soft = SoftStates()
-        self._heartbeats = Heartbeats(context, self._soft)
+        self._heartbeats = StreamsHeartbeats(context, self._soft)
         self.commands = {StreamsHeartbeat: self.heartbeat, DescribeStreamsGroup: self.describe}
         self.timers = {
             StreamsSessionKey: self._member_lost,
@@ -178,7 +178,7 @@ class StreamsKind(GroupKind[StreamsGroup]):
         if soft.configured is None:
             # The next heartbeat configures the topology and computes the targets.
             return
-        at = TargetEpoch(
+        at = StreamsTargetEpoch(
             group.epoch, soft.configured, group.version.configs, soft.progress, turn.now_ms
         )
         records, _ = compute_targets(group, None, at)

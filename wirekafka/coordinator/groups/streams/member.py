@@ -45,7 +45,7 @@ class TaskState(IntEnum):
         return cls(value) if value in cls._value2member_map_ else cls.UNKNOWN
 
 
-class Endpoint(NamedTuple):
+class ProcessEndpoint(NamedTuple):
     """The address at which a process serves interactive queries."""
 
     host: str
@@ -67,7 +67,7 @@ class StreamsMember:
     rebalance_timeout_ms: int = -1
     topology_epoch: int = -1
     process_id: str | None = None
-    endpoint: Endpoint | None = None
+    endpoint: ProcessEndpoint | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     epoch: int = 0
     previous_epoch: int = 0
@@ -91,7 +91,7 @@ class StreamsMember:
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             topology_epoch=value.topology_epoch,
             process_id=value.process_id,
-            endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+            endpoint=None if endpoint is None else ProcessEndpoint(endpoint.host, endpoint.port),
             tags={tag.key: tag.value for tag in value.client_tags},
         )
 

@@ -26,7 +26,7 @@ from wirekafka.coordinator.groups.streams.tasks import (
 from wirekafka.errors import Error, KafkaError
 
 
-class Aim(NamedTuple):
+class TaskAim(NamedTuple):
     """The target to reconcile a member with; `owners` are the processes of the group's tasks."""
 
     epoch: int
@@ -34,7 +34,7 @@ class Aim(NamedTuple):
     owners: TaskOwners
 
 
-def reconcile(member: StreamsMember, aim: Aim, reported: Tasks | None) -> StreamsMember:
+def reconcile(member: StreamsMember, aim: TaskAim, reported: Tasks | None) -> StreamsMember:
     """Return the member's next state; the same object if there is nothing to do.
 
     `reported` are the tasks that the member owns, None if the request has none. Raises
@@ -101,7 +101,7 @@ class _Role:
 class _Step:
     """The difference between what a member has and its target."""
 
-    def __init__(self, member: StreamsMember, aim: Aim):
+    def __init__(self, member: StreamsMember, aim: TaskAim):
         self._member = member
         self._aim = aim
         self._owners = aim.owners

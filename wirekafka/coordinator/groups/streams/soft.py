@@ -10,14 +10,14 @@ from wirekafka.coordinator.groups.streams.configure import ConfiguredTopology
 from wirekafka.coordinator.groups.streams.tasks import TaskId
 
 
-class Progress(NamedTuple):
+class TaskProgress(NamedTuple):
     """The offsets of a member's task changelogs and their ends, as it reported them."""
 
     offsets: Mapping[TaskId, int] = {}
     end_offsets: Mapping[TaskId, int] = {}
 
 
-NO_PROGRESS = Progress()
+NO_PROGRESS = TaskProgress()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class SoftState:
 
     configured: ConfiguredTopology | None = None
     refreshed_epoch: int | None = None
-    progress: Mapping[str, Progress] = field(default_factory=dict)
+    progress: Mapping[str, TaskProgress] = field(default_factory=dict)
     shutdown_by: str | None = None
     endpoint_epoch: int = 0
 

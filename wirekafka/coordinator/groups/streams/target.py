@@ -14,7 +14,7 @@ from wirekafka.coordinator.groups.streams.records import (
     StreamsTargetEpochRecord,
     StreamsTargetRecord,
 )
-from wirekafka.coordinator.groups.streams.soft import NO_PROGRESS, Progress
+from wirekafka.coordinator.groups.streams.soft import NO_PROGRESS, TaskProgress
 from wirekafka.coordinator.groups.streams.sticky import (
     SubtopologyTasks,
     TaskHolder,
@@ -25,18 +25,18 @@ from wirekafka.coordinator.groups.streams.tasks import NO_TASKS, Tasks, flatten,
 from wirekafka.coordinator.java_order import grown_capacity, strings_in_order
 
 
-class TargetEpoch(NamedTuple):
+class StreamsTargetEpoch(NamedTuple):
     """An epoch to compute targets for, and what the assignment depends on."""
 
     epoch: int
     configured: ConfiguredTopology
     configs: Mapping[str, str]
-    progress: Mapping[str, Progress]
+    progress: Mapping[str, TaskProgress]
     now_ms: int
 
 
 def compute_targets(
-    group: StreamsGroup, updated: StreamsMember | None, at: TargetEpoch
+    group: StreamsGroup, updated: StreamsMember | None, at: StreamsTargetEpoch
 ) -> tuple[list[StreamsRecord], dict[str, Tasks]]:
     """Return the records of new targets, and the targets by member.
 
@@ -79,7 +79,7 @@ def _members_with(group: StreamsGroup, updated: StreamsMember | None) -> dict[st
     return {member_id: members[member_id] for member_id in order}
 
 
-def _assign(members: Mapping[str, StreamsMember], at: TargetEpoch) -> dict[str, Tasks]:
+def _assign(members: Mapping[str, StreamsMember], at: StreamsTargetEpoch) -> dict[str, Tasks]:
     subtopologies = at.configured.subtopologies
     if not at.configured.is_ready or subtopologies is None:
         return dict.fromkeys(members, NO_TASKS)

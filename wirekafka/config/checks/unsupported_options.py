@@ -9,7 +9,7 @@ from wirekafka.config.checks.java_classes import BUILT_IN
 from wirekafka.config.endpoints.roles import check_broker, check_combined, check_controller
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
-from wirekafka.config.prefixed import split
+from wirekafka.config.prefixed_names import split
 from wirekafka.config.reference import value_of
 
 DECIDING_CLASSES = frozenset(

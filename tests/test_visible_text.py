@@ -15,7 +15,7 @@ import wirekafka
 from wirekafka.cli import output
 from wirekafka.server.json_logs import JsonFormatter
 from wirekafka.server.text_logs import FORMAT, TextFormatter
-from wirekafka.visible import json_text, one_line, visible
+from wirekafka.visible_text import json_text, one_line, visible
 
 HOSTILE = [
     "\n2026-01-01 00:00:00,000 INFO kafka.authorizer.logger: Principal = User:eve is Allowed",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from wirekafka.runtime.replicated_log import Buffer
 
 
-class Position(NamedTuple):
+class LogPosition(NamedTuple):
     """The parameters of a Fetch request, which are needed again to check its response."""
 
     leader_epoch: int
@@ -18,10 +18,10 @@ class Position(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class FetchedLog:
     """The partition of a Fetch response without an error, and the position it answers."""
 
-    asked: Position
+    asked: LogPosition
     high_watermark: int
     records: Buffer = b""
     diverging: tuple[int, int] | None = None

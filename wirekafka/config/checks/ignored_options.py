@@ -9,7 +9,7 @@ from typing import NamedTuple
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER
-from wirekafka.config.prefixed import overridden
+from wirekafka.config.prefixed_names import overridden
 
 _BY_REASON: Mapping[str, Sequence[str]] = {
     "one thread serves all requests": (

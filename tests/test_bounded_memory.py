@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from wirekafka.remembered import Remembered
+from wirekafka.bounded_memory import Remembered
 
 
 def test_a_full_store_forgets_the_oldest_in_little_time() -> None:

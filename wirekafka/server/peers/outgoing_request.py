@@ -10,7 +10,7 @@ from wirekafka.errors import Error
 from wirekafka.protocol.api_versions import ApiVersionsResponse
 
 
-class Outgoing:
+class OutgoingRequest:
     """Encodes one request and decodes its response, by the codec.
 
     A subclass may do the same with less work, for requests that are sent often.

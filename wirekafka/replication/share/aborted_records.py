@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from wirekafka.codec.batch import Buffer, batches
-from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.protocol.records.control import decode_marker
 from wirekafka.replication.share.acquisition import AcquiredRun
 from wirekafka.replication.share.in_flight import RecordState
