@@ -25,11 +25,11 @@ from benchmarks.driver import ALL, batch_of, produce_frame
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.replication.replicas import FakeBrokers
+from wirekafka.codec.outgoing_request import OutgoingRequest
 from wirekafka.protocol.fetch import FetchRequest
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.partition.replica import Leadership
 from wirekafka.runtime.promise import Promise
-from wirekafka.server.peers.outgoing_request import OutgoingRequest
 from wirekafka.server.peers.replica_fetcher import ReplicaFetchers, Surroundings
 
 _TOPIC = "idle"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.in_process import InProcessBroker
-from wirekafka.apis.shared.controller_channel import LocalChannel
+from wirekafka.apis.shared.local_channel import LocalChannel
 from wirekafka.protocol.api_versions import ApiVersionsRequest
 from wirekafka.protocol.create_topics import CreateTopicsRequest
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest

@@ -189,7 +189,7 @@ OWN: Mapping[str, str] = {
     "runtime/observation.py": "Observation._queue",
     "replication/raft/leading.py": "Leading._voters Leading._observers",
     "replication/raft/sending.py": "Sending._outbox Sending._under_way",
-    "replication/raft/transitions.py": "Transitions._reported Transitions._watchers",
+    "replication/raft/raft.py": "Raft._reported Raft._watchers",
     "replication/raft/voter_set.py": "QuorumHistory._voters",
     "replication/partition/relocation.py": "Relocations._preferred Relocations.moving",
     "security/acl.py": "_range_or_none",

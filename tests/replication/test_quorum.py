@@ -10,7 +10,7 @@ import pytest
 from tests.in_process import now
 from tests.manual_clock import ManualClock
 from wirekafka.apis.shared import registry
-from wirekafka.apis.shared.controller_channel import LocalChannel
+from wirekafka.apis.shared.local_channel import LocalChannel
 from wirekafka.codec.batch import batches, read_header
 from wirekafka.codec.record import decode_records
 from wirekafka.config.broker_config import BrokerConfig

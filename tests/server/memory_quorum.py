@@ -31,9 +31,9 @@ from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
+from wirekafka.replication.raft.wire import QuorumWire
 from wirekafka.runtime.observation import Committed
 from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.controllers.quorum_messages import QuorumWire
 
 LISTENER = "CONTROLLER"
 PORT = 9093

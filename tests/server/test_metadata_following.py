@@ -36,11 +36,11 @@ from wirekafka.replication.raft.parts import RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.voter_set import Voter
+from wirekafka.replication.raft.wire import QuorumWire
 from wirekafka.runtime.observation import Committed
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controllers.controller_search import ControllerSearch, Quorum
 from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.controllers.quorum_messages import QuorumWire
 from wirekafka.server.net import SocketNet
 from wirekafka.server.peers.peer import Peer, PeerOptions
 

@@ -11,13 +11,13 @@ import pytest
 
 from tests.server.other_node import Asked, OtherNode
 from wirekafka.codec.message import Request
+from wirekafka.codec.outgoing_request import OutgoingRequest
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.protocol.fetch import FetchRequest, FetchResponse
 from wirekafka.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.net import SocketNet
-from wirekafka.server.peers.outgoing_request import OutgoingRequest
 from wirekafka.server.peers.peer import Peer, PeerOptions
 
 _HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")

@@ -25,9 +25,9 @@ from wirekafka.replication.raft.messages import (
     ReplicaKey,
     Vote,
 )
+from wirekafka.replication.raft.wire import QuorumWire
 from wirekafka.runtime.promise import Promise
 from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.controllers.quorum_messages import QuorumWire
 
 ONE, TWO = ReplicaKey(1), ReplicaKey(2)
 SERVERS = (Address("first", 1), Address("second", 2))

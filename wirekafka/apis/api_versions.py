@@ -13,8 +13,9 @@ from wirekafka.apis.shared import registry
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.routes import BROKERS, CONTROLLERS
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.features import KRAFT_FEATURE, SUPPORTED
+from wirekafka.metadata.controller.features import SUPPORTED
 from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wirekafka.replication.raft.voter_set import KRAFT_FEATURE
 
 _ApiVersion = ApiVersionsResponse.ApiVersion
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.registry import ControllerCall, api
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.features import KRAFT_FEATURE, FeatureUpdate, UpgradeType
+from wirekafka.metadata.controller.features import FeatureUpdate, UpgradeType
 from wirekafka.metadata.controller.features import UpdateFeatures as Update
 from wirekafka.protocol.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from wirekafka.replication.raft.voter_set import KRAFT_FEATURE
 from wirekafka.security.acl import ALTER, CLUSTER
 
 _Key = UpdateFeaturesRequest.FeatureUpdateKey

@@ -20,8 +20,7 @@ from wirekafka.protocol.records.metadata import (
     EndTransactionRecord,
     FeatureLevelRecord,
 )
-
-KRAFT_FEATURE = "kraft.version"
+from wirekafka.replication.raft.voter_set import KRAFT_FEATURE
 
 SUPPORTED: dict[str, tuple[int, int]] = {
     METADATA_FEATURE: (7, 33),

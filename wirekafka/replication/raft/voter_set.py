@@ -9,6 +9,9 @@ from functools import cached_property
 from wirekafka.protocol.records.control import VotersRecord
 from wirekafka.replication.raft.messages import NO_DIRECTORY, Endpoints, ReplicaKey, VersionRange
 
+KRAFT_FEATURE = "kraft.version"
+"""The feature that lets the voters be kept in the log."""
+
 
 @dataclass(frozen=True)
 class Voter:

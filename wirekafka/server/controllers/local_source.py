@@ -6,17 +6,17 @@ import logging
 from dataclasses import replace
 from functools import partial
 
-from wirekafka.apis.shared.controller_channel import LocalChannel
+from wirekafka.apis.shared.local_channel import LocalChannel
 from wirekafka.controller import ControllerParts, ControllerRole
 from wirekafka.metadata.bootstrap import bootstrap_records
 from wirekafka.metadata.broker.source import SourceParts
 from wirekafka.metadata.compatibility import check_alone, check_compatible
 from wirekafka.replication.raft.messages import NO_DIRECTORY
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
+from wirekafka.replication.raft.wire import QuorumWire
 from wirekafka.server.controllers.controller_registrar import ControllerRegistrar, registration_of
 from wirekafka.server.controllers.quorum_channel import QuorumChannel
 from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.controllers.quorum_messages import QuorumWire
 from wirekafka.server.controllers.remote_channel import ControllerRoute, RemoteChannel
 from wirekafka.server.controllers.remote_source import Controllers
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wirekafka.apis.shared.controller_channel import LocalChannel, MessageChannel
+from wirekafka.apis.shared.local_channel import LocalChannel
 from wirekafka.apis.shared.registry import Call
 from wirekafka.codec.message import Request
 from wirekafka.controller import ControllerRole
 from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.controller.channel import ControllerChannel
 from wirekafka.server.controllers.remote_channel import RemoteChannel
 
 
-class QuorumChannel(MessageChannel):
+class QuorumChannel(ControllerChannel):
     """Calls the controller in this process while it is active, and else sends to the other nodes.
 
     A request that the controller here refuses because it has just ceased to be active is sent to
@@ -31,7 +32,7 @@ class QuorumChannel(MessageChannel):
         return self._channel.controller_versions
 
     async def send(self, request: Request, version: int) -> Any:
-        """As `MessageChannel`."""
+        """As `ControllerChannel`."""
         if self._is_local:
             try:
                 return await self._local.send(request, version)
@@ -41,7 +42,7 @@ class QuorumChannel(MessageChannel):
         return await self._remote.send(request, version)
 
     async def follow(self) -> None:
-        """As `MessageChannel`."""
+        """As `ControllerChannel`."""
         await self._channel.follow()
 
     async def forward(self, request: Any, call: Call) -> Any:

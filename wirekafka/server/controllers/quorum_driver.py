@@ -19,8 +19,8 @@ from wirekafka.replication.raft.messages import (
     Outgoing,
 )
 from wirekafka.replication.raft.raft import Raft
+from wirekafka.replication.raft.wire import QuorumWire, decoded, encoded, exact_version
 from wirekafka.runtime.promise import Promise
-from wirekafka.server.controllers.quorum_messages import QuorumWire, decoded, encoded, exact_version
 from wirekafka.server.peers.peer import Peer
 
 logger = logging.getLogger(__name__)

@@ -10,13 +10,13 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from wirekafka.apis import envelope as envelopes
-from wirekafka.apis.shared.controller_channel import MessageChannel
 from wirekafka.apis.shared.registry import Call
 from wirekafka.clock import Clock
 from wirekafka.codec.message import Request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.broker.feed import MetadataFeed
+from wirekafka.metadata.controller.channel import ControllerChannel
 from wirekafka.protocol.alter_partition import AlterPartitionRequest
 from wirekafka.protocol.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from wirekafka.protocol.broker_heartbeat import BrokerHeartbeatRequest
@@ -57,7 +57,7 @@ class ControllerRoute:
     """The broker's own metadata, which `forward` and `create_topics` wait for."""
 
 
-class RemoteChannel(MessageChannel):
+class RemoteChannel(ControllerChannel):
     """Sends a broker's requests to the active controller.
 
     A request is sent again, to the controller that is active then, when the connection is lost, no
@@ -83,7 +83,7 @@ class RemoteChannel(MessageChannel):
         return self._heartbeats.versions or self._general.versions
 
     async def send(self, request: Request, version: int) -> Any:
-        """As `MessageChannel`; in an older version than `version` if the controller requires that.
+        """As `ControllerChannel`; in an older version if the controller requires it.
 
         Raises KafkaError: REQUEST_TIMED_OUT if no controller has answered within half of
         `broker.session.timeout.ms` for registrations and heartbeats, and a minute for others.
@@ -91,7 +91,7 @@ class RemoteChannel(MessageChannel):
         return await self._lane_of(type(request)).send(request, version)
 
     async def follow(self) -> None:
-        """As `MessageChannel`, but for at most two seconds, since the change itself has been made.
+        """As `ControllerChannel`, but for two seconds at most: the change itself has been made.
 
         It waits for the high watermark that the controller reports, which covers the change.
         """

@@ -18,10 +18,10 @@ from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
+from wirekafka.replication.raft.wire import QuorumWire
 from wirekafka.runtime.promise import Promise, pause
 from wirekafka.server.controllers.controller_search import ControllerSearch, Quorum
 from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.controllers.quorum_messages import QuorumWire
 from wirekafka.server.controllers.remote_channel import ControllerRoute, RemoteChannel
 from wirekafka.server.net import Net
 from wirekafka.server.peers.peer import Peer, PeerOptions, PeerTraffic

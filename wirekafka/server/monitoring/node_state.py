@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from wirekafka.clock import Clock
-from wirekafka.metadata.controller.features import KRAFT_FEATURE, SUPPORTED
+from wirekafka.metadata.controller.features import SUPPORTED
 from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.metrics.exposition import GAUGE, Column, Table, single
 from wirekafka.metrics.measures import Measures
+from wirekafka.replication.raft.voter_set import KRAFT_FEATURE
 from wirekafka.security.authorizer import Authorizer
 from wirekafka.server.monitoring.coordinators import RecentRates
 

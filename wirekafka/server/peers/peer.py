@@ -13,6 +13,7 @@ from typing import Any
 
 from wirekafka.clock import Clock, Timer
 from wirekafka.codec.message import MalformedMessage, Request, UnencodableMessage
+from wirekafka.codec.outgoing_request import OutgoingRequest
 from wirekafka.config.address import Address
 from wirekafka.config.option import ConfigError
 from wirekafka.config.version import VERSION
@@ -22,7 +23,6 @@ from wirekafka.runtime.promise import Promise
 from wirekafka.security.sasl.exchange import AuthenticationFailed
 from wirekafka.server.net import Net
 from wirekafka.server.peers.frame_reader import FrameReader
-from wirekafka.server.peers.outgoing_request import OutgoingRequest
 from wirekafka.server.peers.peer_login import log_in
 from wirekafka.server.peers.peer_security import PLAINTEXT, PeerSecurity
 

@@ -11,19 +11,19 @@ from typing import Any, NamedTuple, Protocol
 from wirekafka.broker import Broker
 from wirekafka.clock import Clock
 from wirekafka.codec.message import Request
+from wirekafka.codec.outgoing_request import OutgoingRequest
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.coordinator.java_hash import java_hash_code
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.image.followers import replication_throttle
 from wirekafka.replication.fetching.fetcher import Fetcher
 from wirekafka.replication.fetching.fetcher_session import FollowedKey, Plan
+from wirekafka.replication.fetching.follower_fetch import FollowerFetch, LeaderResponse
+from wirekafka.replication.fetching.leader_offsets import leader_offsets
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.runtime.promise import DirectPromise, DirectRun, Promise
 from wirekafka.server.peers.broker_connections import BrokerConnections
-from wirekafka.server.peers.follower_fetch import FollowerFetch, LeaderResponse
-from wirekafka.server.peers.leader_offsets import leader_offsets
-from wirekafka.server.peers.outgoing_request import OutgoingRequest
 
 logger = logging.getLogger(__name__)
 

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 from wirekafka.codec.frame import CORRELATION_ID_AT, decode_response, encode_request
 from wirekafka.codec.message import UnencodableMessage
+from wirekafka.codec.outgoing_request import OutgoingRequest
 from wirekafka.codec.varint import encode_uvarint
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error
 from wirekafka.protocol.fetch import FetchRequest, FetchResponse
 from wirekafka.replication.fetching.fetcher import FetchedPartition
 from wirekafka.replication.fetching.fetcher_session import FollowedKey, PartitionFetch, Plan
-from wirekafka.server.peers.outgoing_request import OutgoingRequest
 
 _PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
 _NOT_DIVERGING = _PartitionData().diverging_epoch

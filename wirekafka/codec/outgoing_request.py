@@ -7,7 +7,8 @@ from typing import Any
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
-from wirekafka.protocol.api_versions import ApiVersionsResponse
+
+_API_VERSIONS = 18
 
 
 class OutgoingRequest:
@@ -28,7 +29,7 @@ class OutgoingRequest:
     def decode(self, frame: memoryview, version: int) -> Any:
         """Return the response, given its frame without the size. Raises MalformedMessage."""
         response = type(self.request).response
-        if response is ApiVersionsResponse and version > 0:
+        if type(self.request).key == _API_VERSIONS and version > 0:
             code = int.from_bytes(frame[4:6], "big", signed=True)
             if code == Error.UNSUPPORTED_VERSION:
                 version = 0  # Sent in a version that every client can decode (KIP-511).

@@ -24,7 +24,7 @@ from wirekafka.protocol.vote import VoteResponse
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.raft import messages as m
 from wirekafka.replication.raft.snapshot_file import SnapshotId
-from wirekafka.server.controllers.quorum_messages import QuorumWire, decoded, encoded, exact_version
+from wirekafka.replication.raft.wire import QuorumWire, decoded, encoded, exact_version
 
 WIRE = QuorumWire(
     cluster_id="cluster",

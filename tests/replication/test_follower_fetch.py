@@ -13,7 +13,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error
 from wirekafka.protocol.fetch import FetchRequest, FetchResponse
 from wirekafka.replication.fetching.fetcher_session import FollowedKey, PartitionFetch, Plan
-from wirekafka.server.peers.follower_fetch import (
+from wirekafka.replication.fetching.follower_fetch import (
     FollowerFetch,
     LeaderResponse,
     Terms,

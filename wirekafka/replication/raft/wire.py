@@ -11,7 +11,6 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.version import VERSION
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.directories.log_directory import METADATA_TOPIC_ID
-from wirekafka.metadata.controller.features import KRAFT_FEATURE
 from wirekafka.protocol.add_raft_voter import AddRaftVoterRequest
 from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.protocol.begin_quorum_epoch import BeginQuorumEpochRequest
@@ -26,6 +25,7 @@ from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.partition.replica import NO_LEADER
 from wirekafka.replication.raft import messages as m
 from wirekafka.replication.raft.snapshot_file import SnapshotId
+from wirekafka.replication.raft.voter_set import KRAFT_FEATURE
 
 _MAX_WAIT_MS = 500
 _SOFTWARE = "wirekafka"
