@@ -232,7 +232,7 @@ PASSING: Mapping[str, str] = {
     "coordinator/transactions/completion.py": "Completion._remaining",
     "coordinator/groups/assignment.py": "Target._added Target._buckets",
     "coordinator/groups/consumer/reconcile.py": "_Difference.granted",
-    "coordinator/groups/consumer/mixed_assignor.py": "_Mixed._members _Mixed._subscribers",
+    "coordinator/groups/consumer/uniform.py": "_Mixed._members _Mixed._subscribers",
     "coordinator/groups/group.py": "Turn._drafts",
     "coordinator/groups/coordinator.py": "GroupCoordinator.held_assignments",
     "coordinator/groups/long_work.py": "LongWork._works _Work.waiting",

@@ -14,9 +14,13 @@ from wirekafka.log.files import RealDisk
 from wirekafka.metadata.image.framing import MetadataCodec, UnknownMetadata
 from wirekafka.protocol.records.metadata import TopicRecord
 from wirekafka.replication.raft import snapshot_file
-from wirekafka.replication.raft.log_fetch import FetchedLog, LogPosition
 from wirekafka.replication.raft.metadata_log import WrongQuorum
-from wirekafka.replication.raft.quorum_log import DivergedMetadata, QuorumLog
+from wirekafka.replication.raft.quorum_log import (
+    DivergedMetadata,
+    FetchedLog,
+    LogPosition,
+    QuorumLog,
+)
 from wirekafka.replication.raft.quorum_state import QuorumState
 from wirekafka.replication.raft.snapshot_file import BadSnapshot, SnapshotId
 

@@ -18,7 +18,6 @@ from wirekafka.log.flush import Flush
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.producers import BatchSpan, CompletedTransaction
 from wirekafka.log.recovery import Opening, Parts
-from wirekafka.log.refusals import out_of_range, too_large
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
 from wirekafka.log.segment import BatchShape, Segment
 from wirekafka.log.segments import Segments
@@ -209,7 +208,7 @@ class Log:
         first is whole, however large. Raises KafkaError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE.
         """
         if not self.start_offset <= offset <= self.end_offset:
-            raise out_of_range(self, offset)
+            raise _out_of_range(self, offset)
         end_offset = min(end_offset, self.end_offset)
         if offset >= end_offset:
             if offset == self.end_offset:
@@ -442,7 +441,7 @@ class Log:
         if self._refusal is not None:
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, self._refusal)
         if shape.size_bytes > self._config.segment_bytes:
-            raise too_large(self, shape.size_bytes)
+            raise _too_large(self, shape.size_bytes)
         try:
             if self.segments.must_roll(shape, now_ms):
                 self._roll(base_offset, now_ms)
@@ -499,3 +498,22 @@ class Log:
         if self.report is not None and isinstance(error, OSError):
             self.report(error)
         return storage_error(error)
+
+
+def _out_of_range(log: Log, offset: int) -> KafkaError:
+    """A read outside of the log."""
+    return KafkaError(
+        Error.OFFSET_OUT_OF_RANGE,
+        f"Received request for offset {offset} for partition {log.name}, but we only have"
+        f" log segments upto {log.end_offset} (log start {log.start_offset})",
+    )
+
+
+def _too_large(log: Log, size_bytes: int) -> KafkaError:
+    """A batch that does not fit into a segment."""
+    return KafkaError(
+        Error.RECORD_LIST_TOO_LARGE,
+        f"Message batch size is {size_bytes} bytes in append to partition"
+        f" {log.name}, which exceeds the maximum configured segment size of"
+        f" {log.config.segment_bytes}.",
+    )

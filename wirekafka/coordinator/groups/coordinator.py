@@ -15,8 +15,7 @@ from wirekafka.coordinator.groups.commands import (
 from wirekafka.coordinator.groups.config import GroupConfig
 from wirekafka.coordinator.groups.consumer.config import ConsumerGroupContext
 from wirekafka.coordinator.groups.consumer.kind import ConsumerKind
-from wirekafka.coordinator.groups.counts import GroupCounts
-from wirekafka.coordinator.groups.group import Group
+from wirekafka.coordinator.groups.group import Group, GroupCounts
 from wirekafka.coordinator.groups.kind_configs import KindConfigs
 from wirekafka.coordinator.groups.record_table import GroupRecordCodec
 from wirekafka.coordinator.groups.shard import KINDS, GroupShard

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
@@ -24,12 +25,29 @@ from wirekafka.coordinator.groups.commands import (
     ListedGroup,
     QuietHeartbeat,
 )
-from wirekafka.coordinator.groups.counts import GroupCounts
 from wirekafka.coordinator.groups.steps import Steps
 from wirekafka.runtime.machine import Outcome, Ticket
 from wirekafka.runtime.renewal import Renewal
 
 G = TypeVar("G", bound="Group")
+
+
+@dataclass(slots=True)
+class GroupCounts:
+    """Counted when the coordinator decides, as in Kafka: before the append, which may fail."""
+
+    classic_rebalances: int = 0
+    """Generations of classic groups whose leader has assigned the partitions."""
+    consumer_rebalances: int = 0
+    """Epochs of consumer groups that began for another reason than the end of a member."""
+    share_rebalances: int = 0
+    streams_rebalances: int = 0
+    commits: int = 0
+    """Committed offsets, those of transactions included."""
+    deletions: int = 0
+    """Offsets that a client has deleted; those deleted with their group are not counted."""
+    expirations: int = 0
+    """Offsets deleted because of their age."""
 
 
 class Expiry(NamedTuple):

@@ -22,12 +22,10 @@ from wirekafka.coordinator.groups.commands import (
     TopicsChanged,
 )
 from wirekafka.coordinator.groups.config import GroupConfig
-from wirekafka.coordinator.groups.counts import GroupCounts
-from wirekafka.coordinator.groups.group import Group, GroupKind, Turn
+from wirekafka.coordinator.groups.group import Group, GroupCounts, GroupKind, Turn
 from wirekafka.coordinator.groups.long_work import LongWork, Process, WorkKey
-from wirekafka.coordinator.groups.offset_commits import NO_EXPIRY, expired_records, write_commit
 from wirekafka.coordinator.groups.offset_record import OffsetRecord
-from wirekafka.coordinator.groups.offsets import Offsets
+from wirekafka.coordinator.groups.offsets import NO_EXPIRY, Offsets, expired_records, write_commit
 from wirekafka.coordinator.groups.record_table import GroupRecordCodec
 from wirekafka.coordinator.groups.steps import Steps
 from wirekafka.errors import Error, KafkaError

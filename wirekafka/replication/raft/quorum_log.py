@@ -5,8 +5,10 @@ from __future__ import annotations
 import heapq
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from typing import NamedTuple
 
 from wirekafka.clock import Clock
 from wirekafka.codec.batch import batches, read_header, with_prefix
@@ -20,7 +22,6 @@ from wirekafka.log.slice import LogSlice
 from wirekafka.replication.partition.replica import NO_EPOCH, NO_LEADER
 from wirekafka.replication.raft import snapshot_file
 from wirekafka.replication.raft.deliveries import Deliveries
-from wirekafka.replication.raft.log_fetch import FetchedLog, LogPosition
 from wirekafka.replication.raft.metadata_log import MetadataLog, Sync, WrongQuorum, sync_inline
 from wirekafka.replication.raft.quorum_state import QuorumState
 from wirekafka.replication.raft.snapshot_file import SnapshotId
@@ -41,6 +42,26 @@ class DivergedMetadata(WrongQuorum):
 
 class UnreadableMetadata(UnusableDirectory):
     """A committed batch cannot be read or decoded; without it the metadata is incomplete."""
+
+
+class LogPosition(NamedTuple):
+    """The parameters of a Fetch request, which are needed again to check its response."""
+
+    leader_epoch: int
+    offset: int
+    last_fetched_epoch: int
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedLog:
+    """The partition of a Fetch response without an error, and the position it answers."""
+
+    asked: LogPosition
+    high_watermark: int
+    records: Buffer = b""
+    diverging: tuple[int, int] | None = None
+    """(epoch, end offset) where this log diverges from the leader's; `records` is empty then."""
 
 
 class QuorumLog(MetadataLog):

@@ -16,7 +16,6 @@ from wirekafka.replication.partition.replica import NO_LEADER
 from wirekafka.replication.raft.changes import VoterChanges
 from wirekafka.replication.raft.election import Elected, Election, is_up_to_date
 from wirekafka.replication.raft.leading import Leading, QuorumReplica
-from wirekafka.replication.raft.log_fetch import FetchedLog, LogPosition
 from wirekafka.replication.raft.messages import (
     NO_NODE,
     AddVoter,
@@ -43,6 +42,7 @@ from wirekafka.replication.raft.messages import (
 )
 from wirekafka.replication.raft.metadata_log import WrongQuorum, quorum_records
 from wirekafka.replication.raft.parts import QuorumDescription, RaftParts, ReplicaProgress
+from wirekafka.replication.raft.quorum_log import FetchedLog, LogPosition
 from wirekafka.replication.raft.roles import (
     Follower,
     Nominee,

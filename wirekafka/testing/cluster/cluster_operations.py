@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.controller.elections import ElectionType
 from wirekafka.metadata.image.image import MetadataImage, PartitionImage
-from wirekafka.testing.cluster import elections
+from wirekafka.protocol.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wirekafka.protocol.elect_leaders import ElectLeadersRequest
 from wirekafka.testing.cluster.all_brokers import AllBrokers
 from wirekafka.testing.cluster.cluster_nodes import Nodes
+from wirekafka.testing.engine import Engine
 from wirekafka.testing.faults import State
 from wirekafka.testing.operations import Operations
+
+Condition = Callable[[MetadataImage], bool]
+"""What can be asked of a node's metadata."""
+
+_TIMEOUT_MS = 30_000
 
 
 class ClusterOperations(Operations):
@@ -125,7 +135,7 @@ class ClusterOperations(Operations):
         if to not in replicas:
             raise LookupError(f"broker {to} has no replica of {topic}-{partition}: {replicas} have")
         order = [to, *(id for id in replicas if id != to)]
-        elections.make_preferred(self._engine, topic, partition, order)
+        _make_preferred(self._engine, topic, partition, order)
         self._until(lambda image: _leader_is(image, topic, partition, to))
 
     def elect_unclean(self, topic: str, partition: int = 0) -> int:
@@ -134,7 +144,7 @@ class ClusterOperations(Operations):
         As `kafka-leader-election --election-type unclean`. Raises KafkaError
         (ELECTION_NOT_NEEDED) if there is a leader.
         """
-        elections.elect_unclean(self._engine, topic, partition)
+        _elect_unclean(self._engine, topic, partition)
         self._until(lambda image: not _leader_is(image, topic, partition, -1))
         leader = self.leader(topic, partition)
         assert leader is not None, "elected"
@@ -220,7 +230,7 @@ class ClusterOperations(Operations):
         kind = "group" if group is not None else "transaction"
         return self._engine.coordinating_partition(kind, group or transactional_id or "")
 
-    def _until(self, holds: elections.Condition) -> None:
+    def _until(self, holds: Condition) -> None:
         """Wait until the metadata of all brokers that can be reached is so."""
         running = self._running
         self.wait_for(lambda: running.thread.do(running.knows, holds))
@@ -238,3 +248,48 @@ def _for_each(do: Callable[[int], None], nodes: tuple[int, ...]) -> None:
 
 def _names(nodes: tuple[int, ...]) -> str:
     return ", ".join(map(str, nodes))
+
+
+def _make_preferred(engine: Engine, topic: str, partition: int, order: Sequence[int]) -> None:
+    """Order the replicas of a partition, and elect the first one. Raises KafkaError."""
+    kind = AlterPartitionReassignmentsRequest.ReassignableTopic
+    move = kind.ReassignablePartition(partition_index=partition, replicas=list(order))
+    response: Any = engine.ask(
+        AlterPartitionReassignmentsRequest(
+            timeout_ms=_TIMEOUT_MS, topics=[kind(name=topic, partitions=[move])]
+        ),
+        1,
+    )
+    _check(response.error_code, response.error_message)
+    for each in response.responses:
+        for result in each.partitions:
+            _check(result.error_code, result.error_message)
+    try:
+        _elect(engine, ElectionType.PREFERRED, topic, partition)
+    except KafkaError as error:
+        if error.error is not Error.ELECTION_NOT_NEEDED:
+            raise
+
+
+def _elect_unclean(engine: Engine, topic: str, partition: int) -> None:
+    """Elect a leader outside of the ISR. Raises KafkaError."""
+    _elect(engine, ElectionType.UNCLEAN, topic, partition)
+
+
+def _elect(engine: Engine, kind: ElectionType, topic: str, partition: int) -> None:
+    partitions = ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[partition])
+    response: Any = engine.ask(
+        ElectLeadersRequest(
+            election_type=kind, topic_partitions=[partitions], timeout_ms=_TIMEOUT_MS
+        ),
+        2,
+    )
+    _check(response.error_code, None)
+    for each in response.replica_election_results:
+        for result in each.partition_result:
+            _check(result.error_code, result.error_message)
+
+
+def _check(code: int, message: str | None) -> None:
+    if code:
+        raise KafkaError(Error(code), message)

@@ -35,7 +35,6 @@ from wirekafka.coordinator.groups.consumer.config import ConsumerGroupContext
 from wirekafka.coordinator.groups.consumer.group import ConsumerGroup
 from wirekafka.coordinator.groups.consumer.heartbeat import ConsumerHeartbeats
 from wirekafka.coordinator.groups.consumer.leave import Departures
-from wirekafka.coordinator.groups.consumer.lookup import write_lookup
 from wirekafka.coordinator.groups.consumer.member import ConsumerMember, MemberState
 from wirekafka.coordinator.groups.consumer.migration import Migration, replayed_in_steps
 from wirekafka.coordinator.groups.consumer.records import (
@@ -48,7 +47,7 @@ from wirekafka.coordinator.groups.consumer.records import (
     ConsumerTargetRecord,
     ConsumerTopicsRecord,
 )
-from wirekafka.coordinator.groups.consumer.steps import MemberSteps
+from wirekafka.coordinator.groups.consumer.steps import MemberSteps, write_lookup
 from wirekafka.coordinator.groups.consumer.subscriptions import topics_in_order
 from wirekafka.coordinator.groups.consumer.timers import (
     ConsumerJoinKey,

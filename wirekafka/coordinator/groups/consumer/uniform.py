@@ -1,10 +1,15 @@
-"""The `uniform` assignor for members that all subscribe to the same topics.
+"""The `uniform` assignor of consumer groups.
 
-Shares differ by at most one partition, and members keep their partitions as far as possible.
+Where all members subscribe to the same topics, shares differ by at most one partition, and members
+keep their partitions as far as possible. Where they do not, members keep what they still subscribe
+to; free partitions go to the member with the fewest; then partitions move, topic by topic, from the
+most to the least loaded subscribers until no move helps.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from wirekafka.coordinator.groups.assignment import (
@@ -14,17 +19,8 @@ from wirekafka.coordinator.groups.assignment import (
     Target,
     Unassignable,
 )
-from wirekafka.coordinator.groups.consumer.mixed_assignor import assign_mixed
 from wirekafka.coordinator.groups.steps import MEMBERS_PER_STEP, Steps
-from wirekafka.coordinator.java_order import copied_capacity, uuids_in_order
-
-
-def assign_uniformly(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
-    """Return the targets of all members, whether their subscriptions are alike or not."""
-    if not task.members:
-        return {}
-    return (yield from _assign_alike(task) if task.is_homogeneous else assign_mixed(task))
-
+from wirekafka.coordinator.java_order import copied_capacity, uuid_sort_key, uuids_in_order
 
 _PARTITIONS_PER_STEP = 16
 """How many partitions a member gets between two places."""
@@ -34,6 +30,17 @@ _TARGETS_PER_STEP = 4
 
 _Free: TypeAlias = tuple[bytes, int]
 """A partition without an owner: topic id and index."""
+
+_ROUNDS = 16
+"""The maximum number of rounds: overlapping subscriptions may need many to settle."""
+_NOBODY = -1
+
+
+def assign_uniformly(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
+    """Return the targets of all members, whether their subscriptions are alike or not."""
+    if not task.members:
+        return {}
+    return (yield from _assign_alike(task) if task.is_homogeneous else _assign_mixed(task))
 
 
 def _assign_alike(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
@@ -135,3 +142,169 @@ def _keep_of(
             target.keep(topic, kept)
             free += [(topic, partition) for partition in partitions[kept:]]
     return target, quota
+
+
+def _assign_mixed(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
+    """Return the targets of all members, which are numbered in the order of the task."""
+    group = _Mixed(task)
+    if not group.topics:
+        return {}
+    yield from group.keep()
+    yield from group.fill()
+    yield from group.balance()
+    assigned = {}
+    for member_id, target in zip(task.members, group.targets, strict=True):
+        assigned[member_id] = target.result()
+        yield
+    return assigned
+
+
+class _Mixed:
+    """An assignment being computed; members are numbers, owners are indexed by topic."""
+
+    def __init__(self, task: AssignmentTask):
+        self._members = list(task.members.values())
+        self._subscribers: dict[bytes, list[int]] = defaultdict(list)
+        for number, member in enumerate(self._members):
+            for topic in member.topic_ids:
+                self._subscribers[topic].append(number)
+        counts = task.partition_counts
+        self.topics = sorted(
+            self._subscribers,
+            key=lambda topic: (
+                -counts[topic] / len(self._subscribers[topic]),
+                len(self._subscribers[topic]),
+                uuid_sort_key(topic),
+            ),
+        )
+        self.targets = [Target(member.target) for member in self._members]
+        self._sizes = [0] * len(self._members)
+        self._owners = {topic: [_NOBODY] * counts[topic] for topic in self.topics}
+
+    def keep(self) -> Steps[None]:
+        """Let members keep the topics they still subscribe to."""
+        for number, member in enumerate(self._members):
+            subscribed = set(member.topic_ids)
+            for topic, partitions in member.target.items():
+                if topic not in subscribed:
+                    self.targets[number].drop(topic)
+                    continue
+                self._sizes[number] += len(partitions)
+                for partition in partitions:
+                    self._owners[topic][partition] = number
+            yield
+
+    def fill(self) -> Steps[None]:
+        """Give each free partition to the subscriber with the fewest partitions."""
+        for topic in self.topics:
+            free = [p for p, owner in enumerate(self._owners[topic]) if owner == _NOBODY]
+            takers = _lightest(self._by_load(topic), self._sizes)
+            for partition, (taker, _) in zip(free, takers, strict=False):
+                self._give(topic, partition, taker)
+                yield
+
+    def balance(self) -> Steps[None]:
+        """Move partitions until a whole round over the topics moves none, or `_ROUNDS` are over."""
+        shared = [topic for topic in self.topics if len(self._subscribers[topic]) > 1]
+        last_moved = None
+        for _ in range(_ROUNDS):
+            for topic in shared:
+                if topic is last_moved:
+                    return
+                if (yield from self._balance_topic(topic)) or last_moved is None:
+                    last_moved = topic
+
+    def _balance_topic(self, topic: bytes) -> Steps[int]:
+        members = self._by_load(topic)
+        if self._sizes[members[-1]] - self._sizes[members[0]] <= 1:
+            return 0
+        owned: dict[int, list[int]] = defaultdict(list)
+        for partition, owner in enumerate(self._owners[topic]):
+            owned[owner].append(partition)
+        givers = _Heaviest(members, self._sizes)
+        takers = _lightest(members, self._sizes)
+        low = self._sizes[members[0]] - 1
+        moved = 0
+        while givers.level - low > 1:
+            giver = givers.next()
+            while giver is not None and not owned[giver]:
+                givers.exclude()
+                giver = givers.next()
+            if giver is None:
+                break
+            partition = owned[giver].pop()
+            taker, low = next(takers)
+            if givers.level - low <= 1:
+                break
+            self._give(topic, partition, taker)
+            moved += 1
+            yield
+        return moved
+
+    def _by_load(self, topic: bytes) -> list[int]:
+        return sorted(self._subscribers[topic], key=lambda number: (self._sizes[number], number))
+
+    def _give(self, topic: bytes, partition: int, taker: int) -> None:
+        owner = self._owners[topic][partition]
+        if owner != _NOBODY:
+            self.targets[owner].remove(topic, partition)
+            self._sizes[owner] -= 1
+        count, subscribers = len(self._owners[topic]), len(self._subscribers[topic])
+        self.targets[taker].add(topic, partition, expected=-(-count // subscribers))
+        self._owners[topic][partition] = taker
+        self._sizes[taker] += 1
+
+
+def _lightest(members: Sequence[int], sizes: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield members, sorted by size, in the order to give partitions to, with their level.
+
+    Each yielded member gets one partition: all members at a level come before the level rises.
+    """
+    level = sizes[members[0]]
+    end = 0
+    while True:
+        while end < len(members) and sizes[members[end]] == level:
+            end += 1
+        for member in members[:end]:
+            yield member, level
+        level += 1
+
+
+class _Heaviest:
+    """The members, sorted by size, in the order to take partitions from: `_lightest` reversed.
+
+    Members that have no more partitions to give are excluded, and no longer block those below them.
+    """
+
+    def __init__(self, members: list[int], sizes: list[int]):
+        self._members = members
+        self._sizes = sizes
+        self._start = self._end = len(members)
+        self._next = len(members) - 1
+        self.level = sizes[members[-1]] + 1
+
+    def next(self) -> int | None:
+        """Return the next member to take from; None if there is none."""
+        if self._next < self._start:
+            self._descend()
+        if self._next < 0:
+            return None
+        member = self._members[self._next]
+        self._next -= 1
+        return member
+
+    def exclude(self) -> None:
+        """Exclude the member that `next` returned last."""
+        place, last = self._next + 1, self._end - 1
+        members = self._members
+        members[place], members[last] = members[last], members[place]
+        self._end = last
+
+    def _descend(self) -> None:
+        if self._end <= self._start and self._start > 0:
+            self.level = self._sizes[self._members[self._start - 1]]
+        else:
+            self.level -= 1
+        while self._start > 0 and self._sizes[self._members[self._start - 1]] == self.level:
+            self._start -= 1
+        self._next = self._end - 1

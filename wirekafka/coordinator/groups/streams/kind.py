@@ -23,8 +23,8 @@ from wirekafka.coordinator.groups.streams.commits import check_commit, check_fet
 from wirekafka.coordinator.groups.streams.config import StreamsGroupContext
 from wirekafka.coordinator.groups.streams.group import StreamsGroup
 from wirekafka.coordinator.groups.streams.heartbeat import StreamsHeartbeats, may_assign
-from wirekafka.coordinator.groups.streams.leave import leave, remove
 from wirekafka.coordinator.groups.streams.member import StreamsMember, TaskState
+from wirekafka.coordinator.groups.streams.membership import leave, remove
 from wirekafka.coordinator.groups.streams.records import (
     StreamsCurrentRecord,
     StreamsEpochRecord,
