@@ -109,8 +109,10 @@ class Broker:
             raise
 
     def _open(self) -> None:
-        foundation, now_ms = self._foundation, self.clock.now_ms()
-        incarnation_id, failed = self.new_id(), foundation.failed
+        foundation = self._foundation
+        now_ms = self.clock.now_ms()
+        incarnation_id = self.new_id()
+        failed = foundation.failed
         self.metadata = Publisher(self.node_id, self, self.clock, failed)
         self.image = self.metadata.image
         self.authorizer = Authorizer.of(self.config, lambda: self.image.security.acl_index)
@@ -149,7 +151,8 @@ class Broker:
         self._open_coordinators(foundation)
 
     def _load_logs(self) -> None:
-        now_ms, recover = self.clock.now_ms(), self._foundation.recover
+        now_ms = self.clock.now_ms()
+        recover = self._foundation.recover
         if recover is not None:
             recover = partial(recover, processes=self.config.num_recovery_threads_per_data_dir)
         for directory in self.directories:
@@ -365,7 +368,8 @@ class Broker:
 
     def report_directory(self, key: tuple[str, int]) -> None:
         """Report to the controller in which directory a replica is (`relocation.Holder`)."""
-        topic, identity = self.image.topics.get(key[0]), self._directory_of[key].identity
+        topic = self.image.topics.get(key[0])
+        identity = self._directory_of[key].identity
         if topic is not None and key[1] in topic.partitions and identity is not None:
             self.directory_reports.note(topic, topic.partitions[key[1]], identity.directory_id)
 

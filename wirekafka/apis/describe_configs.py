@@ -43,7 +43,8 @@ async def describe_configs(request: DescribeConfigsRequest, call: Call) -> Descr
     """
     if any(each.resource_type not in _TYPES for each in request.resources):
         raise _bad_request(_MALFORMED)
-    turns, results = Turns(), []
+    turns = Turns()
+    results = []
     for resource in request.resources:
         result = _describe(resource, request, call)
         results.append(result)
@@ -57,7 +58,8 @@ def _describe(resource: _Resource, request: DescribeConfigsRequest, call: Call) 
         _authorize(resource, call)
         entries = _entries(resource, call)
     except KafkaError as error:
-        result.error_code, result.error_message = error.error, error.message or ""
+        result.error_code = error.error
+        result.error_message = error.message or ""
         return result
     wanted = resource.configuration_keys
     result.configs = [

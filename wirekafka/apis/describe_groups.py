@@ -22,7 +22,8 @@ _DEAD = "Dead"
 @api(DescribeGroupsRequest, DescribeGroupsResponse)
 async def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
     """Describe each group; an unknown group is Dead."""
-    turns, kind = Turns(), DescribeGroupsResponse.DescribedGroup
+    turns = Turns()
+    kind = DescribeGroupsResponse.DescribedGroup
     refused, allowed = await describable(request.groups, call, turns)
     groups = await turns.map(
         lambda id: kind(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED), refused

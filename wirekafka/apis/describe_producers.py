@@ -29,7 +29,8 @@ async def describe_producers(
     request: DescribeProducersRequest, call: Call
 ) -> DescribeProducersResponse:
     """List the producer states of each partition that has a replica here."""
-    turns, topics = Turns(), []
+    turns = Turns()
+    topics = []
     for topic in request.topics:
         partitions = await _of_topic(topic.name, topic.partition_indexes, call, turns)
         kind = DescribeProducersResponse.TopicResponse
@@ -43,7 +44,8 @@ async def _of_topic(topic: str, indexes: list[int], call: Call, turns: Turns) ->
         check_name(topic)
         call.authorize(READ, TOPIC, topic)
     except KafkaError as error:
-        code, message = error.error, error.message or "Topic authorization failed."
+        code = error.error
+        message = error.message or "Topic authorization failed."
         return await turns.map(
             lambda index: _Partition(partition_index=index, error_code=code, error_message=message),
             indexes,

@@ -34,7 +34,8 @@ async def describe_share_group_offsets(
 ) -> DescribeShareGroupOffsetsResponse:
     """Report the named partitions of each group, or all that have an initialized state."""
     check_share_version(call)
-    turns, groups = Turns(), []
+    turns = Turns()
+    groups = []
     for group in request.groups:
         groups.append(await _describe(group, call, turns))
         await turns.step()

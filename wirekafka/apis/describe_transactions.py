@@ -21,7 +21,8 @@ async def describe_transactions(
     request: DescribeTransactionsRequest, call: Call
 ) -> DescribeTransactionsResponse:
     """Describe each transaction, or report why it cannot be described."""
-    turns, states = Turns(), []
+    turns = Turns()
+    states = []
     for transactional_id in request.transactional_ids:
         states.append(await _describe(transactional_id, call))
         await turns.step()

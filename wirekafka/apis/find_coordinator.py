@@ -38,7 +38,8 @@ _Coordinator = FindCoordinatorResponse.Coordinator
 async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
     """Find the coordinator of each key; create the coordinator's internal topic if needed."""
     if call.version >= _BATCH_SINCE:
-        turns, coordinators = Turns(), []
+        turns = Turns()
+        coordinators = []
         for key in request.coordinator_keys:
             coordinators.append(await _find(request.key_type, key, call))
             await turns.step()

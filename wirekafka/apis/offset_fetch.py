@@ -36,7 +36,8 @@ _Partitions = OffsetFetchResponse.Group.Topics.Partitions
 async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
     """Read the committed offsets of the given partitions, or of all that the group has."""
     if call.version >= _GROUPS_SINCE:
-        turns, groups = Turns(), []
+        turns = Turns()
+        groups = []
         for group in request.groups:
             groups.append(await _fetch(group, request.require_stable, call, turns))
             await turns.step()

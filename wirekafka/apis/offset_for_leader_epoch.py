@@ -26,7 +26,8 @@ async def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, call: Call
 ) -> OffsetForLeaderEpochResponse:
     """Return the end offset of each epoch; a client beyond it has read a truncated log."""
-    turns, names = Turns(), [topic.topic for topic in request.topics]
+    turns = Turns()
+    names = [topic.topic for topic in request.topics]
     # Brokers may ask about all topics, consumers since KIP-320 about those that they may describe.
     may_describe = (
         frozenset(names)

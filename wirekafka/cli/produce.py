@@ -169,7 +169,8 @@ def command(
 
 def _lines(producer: BatchProducer) -> Iterator[bytes]:
     """Lines of standard input without their ends; flushes when no more come for a moment."""
-    source, rest = sys.stdin.fileno(), b""
+    source = sys.stdin.fileno()
+    rest = b""
     while chunk := os.read(source, _READ_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")
         yield from (line.removesuffix(b"\r") for line in lines)

@@ -35,7 +35,8 @@ def command(
     """Check every batch of every log; without --cut nothing is changed."""
     if not directory.is_dir():
         raise CliError(f"{directory} is not a directory")
-    disk, path = RealDisk(), str(directory.resolve())
+    disk = RealDisk()
+    path = str(directory.resolve())
     try:
         if cut:
             for name in cut:

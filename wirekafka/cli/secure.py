@@ -207,7 +207,8 @@ def prepare(config: BrokerConfig) -> tuple[SecuredBroker, str]:
     for listener in bound.bound:
         if listener.protocol != _PROTOCOL:
             raise _refused("listeners", str(listener))
-    data, directory = _data(config), _directory(config)
+    data = _data(config)
+    directory = _directory(config)
     password_file = directory / _PASSWORD_FILE
     is_used = has_broker(data) or has_cluster(data)
     if is_used and not password_file.exists():

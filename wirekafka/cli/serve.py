@@ -52,7 +52,8 @@ def main(words: Sequence[str]) -> int:
 
         secured, keystore = secure.prepare(config)
         config = secure.of_one_broker(config, keystore)
-        users, ready = [*secured.first_users(), *users], secured.announce
+        users = [*secured.first_users(), *users]
+        ready = secured.announce
         authority = secured.authority_file
     console = _console(config, authority)
     from wirekafka.server.run import Attended, DirectoryFormat, run

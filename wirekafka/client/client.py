@@ -159,7 +159,8 @@ class BrokerConnection:
 
     def _read(self, size: int) -> bytes:
         whole = bytearray(size)
-        view, filled = memoryview(whole), 0
+        view = memoryview(whole)
+        filled = 0
         while filled < size:
             try:
                 count = self._socket.recv_into(view[filled:])

@@ -70,7 +70,8 @@ class TopicFetcher:
         for index in positions:
             if index not in self._leaders:
                 raise CliError(f"topic {self._topic} has no partition {index}")
-        self._positions, self._moved = dict(positions), set()
+        self._positions = dict(positions)
+        self._moved = set()
 
     def ends(self) -> dict[int, int]:
         """Where the assigned partitions end now."""

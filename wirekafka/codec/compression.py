@@ -142,7 +142,8 @@ def _too_large(limit_bytes: int) -> KafkaError:
 
 
 def _inflate_gzip(data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
-    rest, step_bytes = memoryview(data), bounds.step_bytes
+    rest = memoryview(data)
+    step_bytes = bounds.step_bytes
     # Several gzip members in a row are one stream, as Java's GZIPInputStream reads them.
     while len(rest):
         stream = zlib.decompressobj(31)
@@ -232,7 +233,8 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
 def _inflate_lz4(data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
     import lz4.frame
 
-    view, step_bytes = memoryview(data), bounds.step_bytes
+    view = memoryview(data)
+    step_bytes = bounds.step_bytes
     at = 0
     while at < len(view):
         frame = lz4.frame.LZ4FrameDecompressor()

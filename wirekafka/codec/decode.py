@@ -165,7 +165,8 @@ class _Writer:
             return
         out = self.out
         kinds, targets, fields = zip(*self._run, strict=True)
-        owner, out.field = out.field, ", ".join(filter(None, dict.fromkeys(fields)))
+        owner = out.field
+        out.field = ", ".join(filter(None, dict.fromkeys(fields)))
         if kinds == ("B",):
             out(f"{targets[0]} = data[pos]")
         else:

@@ -129,7 +129,8 @@ class _Writer:
             return
         out = self.out
         kinds, values, fields = zip(*self._run, strict=True)
-        owner, out.field = out.field, ", ".join(filter(None, dict.fromkeys(fields)))
+        owner = out.field
+        out.field = ", ".join(filter(None, dict.fromkeys(fields)))
         if kinds == ("x",):
             out("head.append(0)")
         else:

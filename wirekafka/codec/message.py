@@ -175,7 +175,9 @@ class _Schema(type):
         answers: _Schema | None = None,
     ):
         super().__init__(name, bases, namespace)
-        cls._decoders, cls._encoders, cls._default = {}, {}, None
+        cls._decoders = {}
+        cls._encoders = {}
+        cls._default = None
         cls._response = None
         if answers:
             answers._response = cls
@@ -185,7 +187,8 @@ class _Schema(type):
                 answers._flexible,
             )
         else:
-            cls._key, cls._versions = key, Versions.parse(versions or "none")
+            cls._key = key
+            cls._versions = Versions.parse(versions or "none")
             cls._flexible = Versions.parse(flexible)
 
     @property

@@ -49,7 +49,8 @@ class BrokerConfig(BrokerOptions):
         self.sources = sources
         overruled = _overruled(sources)
         for name in sources.names():
-            option, text = BROKER.get(name), sources.text(name)
+            option = BROKER.get(name)
+            text = sources.text(name)
             if option is not None and text is not None and name not in overruled:
                 self.__dict__[option.attribute] = _parsed(option, text, sources)
 

@@ -111,7 +111,8 @@ class Option(Generic[T]):
         self.chain: tuple[Option[Any], ...] = ()
 
     def __set_name__(self, owner: type, attribute: str) -> None:
-        self.attribute, self.name = attribute, attribute.replace("_", ".")
+        self.attribute = attribute
+        self.name = attribute.replace("_", ".")
 
     @overload
     def __get__(self, instance: None, owner: type) -> Option[T]: ...

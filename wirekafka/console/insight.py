@@ -101,7 +101,8 @@ class Inside:
         span_s = max(at_ms - earlier_ms, 1) / 1000
         found = {}
         for rate in self._rates.sample(at_ms, {name: c.records for name, c in counts.items()}):
-            now, before = counts[rate.name], earlier.get(rate.name, Counts(0, 0, 0))
+            now = counts[rate.name]
+            before = earlier.get(rate.name, Counts(0, 0, 0))
             found[rate.name] = rate._replace(
                 bytes_in_per_s=max(now.bytes_in - before.bytes_in, 0) / span_s,
                 bytes_out_per_s=max(now.bytes_out - before.bytes_out, 0) / span_s,
@@ -133,7 +134,8 @@ class Inside:
             if row.behind.behind_ms is not None:
                 total[2] = max(total[2], row.behind.behind_ms)
             total[3] = min(total[3], row.idle_ms)
-        groups, readers = {}, []
+        groups = {}
+        readers = []
         for (kind, name), (lag, partitions, behind_ms, idle_ms) in lags.items():
             history = self._lag.histories.get((kind, name))
             found = GroupLag(

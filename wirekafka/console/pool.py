@@ -41,7 +41,8 @@ class ClientPool:
         """Close the idle clients, and the others once they are returned."""
         with self._lock:
             self._is_closed = True
-            idle, self._idle = self._idle, []
+            idle = self._idle
+            self._idle = []
         for client in idle:
             client.close()
 

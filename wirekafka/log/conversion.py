@@ -214,7 +214,8 @@ def _level(codec: Codec, config: TopicConfig) -> int | None:
 
 
 def _decoded(incoming: Incoming) -> Iterator[Record]:
-    body, header = _records_of(incoming), incoming.header
+    body = _records_of(incoming)
+    header = incoming.header
     try:
         yield from iterate_body(bytes(body), header)
     except KafkaError as error:

@@ -63,7 +63,8 @@ def append_usual(log: FollowingLog, records: Buffer, newest_epoch: int) -> bool:
     leader epoch, or that needs a new segment. Raises OSError, and KafkaError as `checked`.
     """
     data = memoryview(records)
-    at, end = 0, len(data)
+    at = 0
+    end = len(data)
     segment, end_offset = log.segments.active, log.end_offset
     if end < HEADER_BYTES or segment.file.size_bytes + end > segment.limit_bytes:
         return False
@@ -111,7 +112,8 @@ def checked(data: memoryview, end_offset: int, newest_epoch: int, log: str) -> l
     of the one before it, or below `end_offset`.
     """
     found: list[Received] = []
-    at, end = 0, len(data)
+    at = 0
+    end = len(data)
     while end - at >= HEADER_BYTES:
         header: BatchHeader = _new(BatchHeader, _unpack_header(data, at))
         base_offset, length, leader_epoch, magic, crc, _, last_offset_delta = header[:7]
@@ -158,7 +160,8 @@ def groups(found: list[Received], segment_bytes: int) -> Iterator[list[Received]
     """The batches in groups that fit into one segment; a larger batch is a group by itself."""
     group: list[Received] = []
     if len(found) == 1 or (found and _fit_together(found[0], found[-1], segment_bytes)):
-        group, found = found, []
+        group = found
+        found = []
     for each in found:
         if group and not _fit_together(group[0], each, segment_bytes):
             yield group

@@ -186,7 +186,8 @@ class EntryFile:
         if read_bytes <= 0:
             return None
         window = self._opened().pread(read_bytes, start * size)
-        unpack, count = self.struct.unpack_from, len(window) // size
+        unpack = self.struct.unpack_from
+        count = len(window) // size
         number = bisect_right(range(count), key, key=lambda nth: unpack(window, nth * size)[0])
         if not 0 < number < count:
             return None

@@ -421,7 +421,9 @@ class Log:
         self.epochs.moved(directory)
 
     def _write_received(self, data: memoryview, group: list[Received], now_ms: int) -> None:
-        segment, first, last = self.segments.active, group[0], group[-1]
+        segment = self.segments.active
+        first = group[0]
+        last = group[-1]
         if not fetched_batches.fit(group, segment):
             segment = self._with_room(
                 fetched_batches.shape_of(group), first.header.base_offset, now_ms
@@ -487,7 +489,8 @@ class Log:
 
     def _repeated(self, earlier: BatchSpan) -> Appended:
         # Kafka returns the time of the first attempt, whatever the topic's timestamp type.
-        first_offset, end_offset = earlier.first_offset, earlier.last_offset + 1
+        first_offset = earlier.first_offset
+        end_offset = earlier.last_offset + 1
         return Appended(first_offset, end_offset, earlier.timestamp, self.start_offset, True)
 
     def _read_error(self, error: Exception) -> KafkaError:

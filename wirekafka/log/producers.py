@@ -311,7 +311,8 @@ class ProducerStates:
             last_offset, delta = -1, 0
             if producer.batches:
                 span = producer.batches[-1]
-                last_offset, delta = span.last_offset, span.last_offset - span.first_offset
+                last_offset = span.last_offset
+                delta = span.last_offset - span.first_offset
             first_offset = producer.transaction_offset
             out += _SNAPSHOT_ENTRY.pack(
                 producer_id,

@@ -151,12 +151,12 @@ def notable(file: File, passage: Passage) -> Iterator[tuple[int, BatchHeader, Bu
     while position < end:
         read_bytes = min(max(read_bytes, _CHECK_READ_BYTES), end - position)
         window = memoryview(file.pread(read_bytes, position))
-        at, whole_to, window_bytes = 0, len(window) - HEADER_BYTES, len(window)
-        due, epoch, end_offset = (
-            passage.due_position - position,
-            passage.leader_epoch,
-            passage.end_offset,
-        )
+        at = 0
+        whole_to = len(window) - HEADER_BYTES
+        window_bytes = len(window)
+        due = passage.due_position - position
+        epoch = passage.leader_epoch
+        end_offset = passage.end_offset
         largest, verified_from = passage.largest_timestamp, passage.verified_from
         while at <= whole_to:
             (
@@ -192,7 +192,8 @@ def notable(file: File, passage: Passage) -> Iterator[tuple[int, BatchHeader, Bu
                 passage.replay_newest(window, producers)
                 passage.reach(position + at, end_offset)
                 yield position + at, read_header(window, at), window[at:stop]
-                due, epoch = passage.due_position - position, passage.leader_epoch
+                due = passage.due_position - position
+                epoch = passage.leader_epoch
             end_offset = last_offset + 1
             at = stop
         passage.replay_newest(window, producers)

@@ -195,7 +195,8 @@ def _check_stream(view: memoryview, header: BatchHeader, config: TopicConfig) ->
     if offset_delta != header.last_offset_delta:
         raise RecordsRefused(Error.UNKNOWN_SERVER_ERROR, f"The last offset delta is {offset_delta}")
     _check_longest(stream.longest, config.max_decompressed_message_bytes)
-    last_timestamp, newest = header.base_timestamp + timestamp_delta, header.max_timestamp
+    last_timestamp = header.base_timestamp + timestamp_delta
+    newest = header.max_timestamp
     if header.count == 1:
         return last_timestamp == newest
     return last_timestamp <= newest >= header.base_timestamp and newest >= NO_TIMESTAMP

@@ -88,7 +88,8 @@ class ClientMetrics:
         identity = identity.cut()
         pushed = self._clients.pop(instance_id, None) or _Pushed(identity)
         pushed.identity, pushed.expires_ms = identity, expires_ms
-        before, pushed.series = pushed.series, {}
+        before = pushed.series
+        pushed.series = {}
         self._remove(before)
         for point in list(points):
             key = point.name, tuple([point.labels.get(label, "") for label in LABELS])

@@ -29,8 +29,11 @@ class DeflatedParts:
         Each part ends in a full flush, so that its bytes do not depend on those before it. It may
         be called by several threads, which then do the same work.
         """
-        known, kept = self._known, {}
-        out, size, crc = [_HEADER], 0, 0
+        known = self._known
+        kept = {}
+        out = [_HEADER]
+        size = 0
+        crc = 0
         for is_large, group in groupby(parts, lambda part: len(part) >= _LARGE):
             for part in group if is_large else ("".join(group),):
                 found = known.get(part) or _deflated(part)

@@ -83,7 +83,9 @@ def quantiles(
     total = sum(count for _, count in ranked)
     found: dict[str, float] = {}
     for name in wanted:
-        rank, seen, value = float(name) * total, 0, 0.0
+        rank = float(name) * total
+        seen = 0
+        value = 0.0
         for bucket, count in ranked:
             seen += count
             value = middle_of(bucket)

@@ -126,7 +126,8 @@ class LagHistory:
 
     def samples(self) -> Iterator[LagSample]:
         """The samples, oldest first; other threads than that of `note` may call it."""
-        numbers, size = self._numbers[:], self._FIELDS
+        numbers = self._numbers[:]
+        size = self._FIELDS
         for at in range(0, len(numbers), size):
             yield LagSample(*numbers[at : at + size])
 

@@ -106,7 +106,8 @@ class AddressQuotas:
         number, size_ms = self._windows
         if now_ms >= self._keep_until_ms or len(self._rates) >= _MOST_ADDRESSES:
             # Rates without a record in all of their windows are 0.
-            self._old_rates, self._rates = self._rates, {}
+            self._old_rates = self._rates
+            self._rates = {}
             self._keep_until_ms = now_ms + number * size_ms
         rate = self._old_rates.get(name)
         if rate is None:

@@ -185,7 +185,8 @@ class ClientQuotas:
         if now_ms >= self._keep_until_ms or self._accounts_bytes > _MOST_BYTES:
             # Accounts that were not used since the last time are forgotten.
             self._accounts_bytes = size_bytes
-            self._old_accounts, self._accounts = self._accounts, {}
+            self._old_accounts = self._accounts
+            self._accounts = {}
             self._kept = {}, self._kept[0]
             self._keep_until_ms = now_ms + _KEPT_MS
         account = self._old_accounts.get(key)

@@ -84,8 +84,10 @@ class ControllerNode:
     async def open(self) -> None:
         """`start` without the periodic tasks, for tests that run them themselves."""
         registry.load()
-        platform, listeners = self._platform, addresses.listeners(self._config)
-        self._clock, disk = platform.clock(), platform.disk()
+        platform = self._platform
+        listeners = addresses.listeners(self._config)
+        self._clock = platform.clock()
+        disk = platform.disk()
         check_formatted(disk, self._config, platform.cluster_id)
         platform.check_directories(disk, self._config)
         binding = self._bindings.add(self._config, Pipeline(routes=CONTROLLERS))

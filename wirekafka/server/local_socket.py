@@ -88,7 +88,8 @@ class LocalSocket:
         ]
 
     def _quotas(self) -> list[dict[str, Any]]:
-        quotas, now_ms = self._broker.quotas, self._broker.clock.now_ms()
+        quotas = self._broker.quotas
+        now_ms = self._broker.clock.now_ms()
         return [
             {
                 "client": each.client_id,

@@ -254,7 +254,8 @@ class Node:
     async def _foundation(self, endpoints: Sequence[Endpoint]) -> Foundation:
         """Return the broker's dependencies; remote controllers are asked for the cluster's id."""
         platform, config = self._platform, self._config
-        clock, disk = platform.clock(), platform.disk()
+        clock = platform.clock()
+        disk = platform.disk()
         cluster_id: str | None = platform.cluster_id
         known = Controllers(platform.net, self._node_clock(), config)
         if config.has_own_controller:

@@ -149,7 +149,8 @@ async def _serve(config: BrokerConfig, new: DirectoryFormat, attended: Attended)
 
 def _stop_requests(at_eof: bool) -> asyncio.Event:
     """An event that is set by `stop_signals`, and perhaps by the end of standard input."""
-    loop, requested = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    requested = asyncio.Event()
     for number in stop_signals():
         loop.add_signal_handler(number, requested.set)
     if at_eof:

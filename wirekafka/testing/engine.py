@@ -245,13 +245,15 @@ class Engine:
     def _batches(self, topic: str, index: int) -> tuple[bytes, int]:
         partition = self._broker.partition(topic, index)
         partition.check_available()
-        data, offset = [], partition.log.start_offset
+        data = []
+        offset = partition.log.start_offset
         while offset < partition.high_watermark:
             records = partition.log.read(offset, _READ_BYTES, end_offset=partition.high_watermark)
             piece = b"".join(records.buffers())
             whole = 0
             for position, header in batches(piece):
-                whole, offset = position + header.size_bytes, header.end_offset
+                whole = position + header.size_bytes
+                offset = header.end_offset
             data.append(piece[:whole])
             if not whole:
                 break
@@ -355,7 +357,8 @@ class Engine:
         self._run(self._accept(max(self._refusals - 1, 0)))
 
     async def _accept(self, refusals: int) -> None:
-        was_refusing, self._refusals = self._refusals > 0, refusals
+        was_refusing = self._refusals > 0
+        self._refusals = refusals
         if was_refusing and not refusals and self._node is not None:
             await self._node.accept_again()
 

@@ -145,7 +145,8 @@ class ClusterLinks:
     def _changed(self) -> None:
         for wire in tuple(self._wires):
             wire.pump()
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         for healed in waiting:
             if not healed.done():
                 healed.set_result(None)

@@ -149,7 +149,8 @@ class ShareReads:
 
     def release(self) -> None:
         """Let other requests acquire records."""
-        held, self._held = self._held, []
+        held = self._held
+        self._held = []
         for read in held:
             if not isinstance(read.result, ReadResult | KafkaError):
                 read.result.cancel()

@@ -58,7 +58,8 @@ class Turns:
 
     async def count(self, elements: Iterable[T]) -> Counter[T]:
         """How often each element occurs."""
-        counts, rest = Counter[T](), iter(elements)
+        counts = Counter[T]()
+        rest = iter(elements)
         while part := list(islice(rest, _COUNTED_PER_TURN)):
             counts.update(part)
             if len(part) == _COUNTED_PER_TURN:

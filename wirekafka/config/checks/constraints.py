@@ -256,7 +256,8 @@ def why_not_tiered(config: BrokerConfig, name: str) -> str:
 
     `name` is log.local.retention.* or log.remote.copy.lag.*.
     """
-    unit, value = name.rpartition(".")[2], config.value(BROKER[name])
+    unit = name.rpartition(".")[2]
+    value = config.value(BROKER[name])
     total = getattr(config.topic_defaults, f"retention_{unit}")
     local = config.value(BROKER[f"log.local.retention.{unit}"])
     bound = f"log.retention.{unit}"
@@ -275,7 +276,8 @@ def why_not_tiered(config: BrokerConfig, name: str) -> str:
 def _groups(config: BrokerConfig) -> None:
     short_names("group.consumer.assignors", config.group_consumer_assignors, CONSUMER_ASSIGNORS)
     short_names("group.streams.assignors", config.group_streams_assignors, STREAMS_ASSIGNORS)
-    share, count = "group.share.assignors", len(config.group_share_assignors)
+    share = "group.share.assignors"
+    count = len(config.group_share_assignors)
     short_names(share, config.group_share_assignors, SHARE_ASSIGNORS)
     if count != 1:
         stated = f"{share} must contain exactly one assignor, but found {count}"

@@ -58,7 +58,8 @@ def refuse_unsupported(config: BrokerConfig) -> None:
 def _check_classes(config: BrokerConfig) -> None:
     for name, setting in config.sources.static.items():
         parts = split(name)
-        option, given = parts.rest if parts else name, value_of(setting.text).strip()
+        option = parts.rest if parts else name
+        given = value_of(setting.text).strip()
         if option in JAVA_SECURITY and given not in JAVA_SECURITY[option]:
             allowed = ", ".join(filter(None, JAVA_SECURITY[option])) or "nothing"
             reason = f"Java's security is not used; allowed is {allowed}"

@@ -76,7 +76,8 @@ def check_combined(config: BrokerConfig) -> None:
 
 
 def _check_quorum_is_named(config: BrokerConfig) -> None:
-    voters, servers = controllers.voters(config), controllers.bootstrap_servers(config)
+    voters = controllers.voters(config)
+    servers = controllers.bootstrap_servers(config)
     if not voters and not servers:
         raise ConfigError(
             _ROLES,

@@ -21,7 +21,8 @@ def group_lags(source: Source, listed: Iterable[str] = ()) -> Known[Mapping[str,
     insight = source.insight()
     if not isinstance(insight, Unknown):
         for name in {*lags, *listed} & insight.groups.keys():
-            exact, sampled = insight.groups[name], lags.get(name)
+            exact = insight.groups[name]
+            sampled = lags.get(name)
             if sampled is not None:
                 exact = exact._replace(kind=sampled.kind, state=sampled.state)
             lags[name] = exact

@@ -213,7 +213,8 @@ def _positions(visit: Visit, reads: TopicReads, partitions: tuple[int, ...]) -> 
 
 def _record(visit: Visit, kept_bytes: int) -> Seen:
     reads = reads_of(visit)
-    index, offset = _partition(visit.path["partition"]), visit.path["offset"]
+    index = _partition(visit.path["partition"])
+    offset = visit.path["offset"]
     if not re.fullmatch(r"\d{1,19}", offset) or int(offset) > _LARGEST_OFFSET:
         raise PageError(404, "An offset is a whole number from 0 on.")
     if index in reads.shape.leaders:

@@ -99,7 +99,8 @@ def _step(visit: Visit, reads: TopicReads, query: Query) -> dict[str, object]:
 
 def _query(visit: Visit) -> Query | None:
     """What is searched for; None if nothing was entered yet. Raises PageError."""
-    text, path = visit.query.get("text", ""), visit.query.get("field", "").strip()
+    text = visit.query.get("text", "")
+    path = visit.query.get("field", "").strip()
     if not text and not path:
         return None
     try:

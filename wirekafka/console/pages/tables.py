@@ -42,7 +42,8 @@ def table(
     sort = query.get("sort", "")
     if sort.removeprefix("-") not in sorts:
         sort = default or next(iter(sorts))
-    key, is_descending = sorts[sort.removeprefix("-")], sort.startswith("-")
+    key = sorts[sort.removeprefix("-")]
+    is_descending = sort.startswith("-")
     known = [row for row in rows if key(row) is not None]
     known.sort(key=key, reverse=is_descending)
     ordered = [*known, *(row for row in rows if key(row) is None)]

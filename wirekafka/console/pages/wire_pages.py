@@ -56,7 +56,8 @@ def show(visit: Visit) -> PageView:
 
 def watch(visit: Visit) -> PageView:
     """One client, live; or by `plain` what it exchanges within a few seconds."""
-    wire, choice = _wire(visit), _choice(visit)
+    wire = _wire(visit)
+    choice = _choice(visit)
     parameter = "connection" if choice.connection_id is not None else "client"
     name = choice.connection_id if choice.connection_id is not None else choice.client_id
     values: dict[str, Any] = {
@@ -77,9 +78,12 @@ def watch(visit: Visit) -> PageView:
 
 def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
     """The exchanges of one client, each once its response is there."""
-    wire, choice = _wire(visit), _choice(visit)
+    wire = _wire(visit)
+    choice = _choice(visit)
     number = _started(wire, choice)
-    last, count, checked_s = 0, 0, time.monotonic()
+    last = 0
+    count = 0
+    checked_s = time.monotonic()
     try:
         yield Event("status", "Watching. Nothing has been exchanged yet.")
         while True:

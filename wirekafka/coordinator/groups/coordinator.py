@@ -131,7 +131,8 @@ class GroupCoordinator(Shards):
 
         It is that of a `HashMap` by partition, which `computeIfAbsent` fills.
         """
-        order, found = HashOrder[int](_partition_hash_code), dict[int, list[str]]()
+        order = HashOrder[int](_partition_hash_code)
+        found = dict[int, list[str]]()
         for group_id in group_ids:
             try:
                 partition = self.partition_for(group_id)

@@ -27,7 +27,8 @@ def combined(known: Batches, new: Batches, start_offset: int) -> Batches:
     it is. Every other one must be `is_valid`.
     """
     if start_offset != NO_OFFSET:
-        known, new = _known_from(known, start_offset), _from_offset(new, start_offset)
+        known = _known_from(known, start_offset)
+        new = _from_offset(new, start_offset)
     if not new:
         return known
     # The batches before and behind the new ones, not even adjacent to them, stay as they are.

@@ -119,7 +119,8 @@ class ShareRecordCodec(KeyValueCodec):
 
     def unpack(self, key: bytes, value: bytes | None) -> ShareRecord:
         """Decode a record. Raises ValueError for an unknown type of key or version of a value."""
-        kind, version = key[: _VERSION.size], value and value[: _VERSION.size]
+        kind = key[: _VERSION.size]
+        version = value and value[: _VERSION.size]
         if kind not in (_SNAPSHOT_PREFIX, _UPDATE_PREFIX) or version not in (None, _VALUE_PREFIX):
             raise ValueError("not a snapshot or update of a share partition")
         ids = ShareSnapshotKey.decode(key, 0, _VERSION.size)

@@ -30,7 +30,8 @@ Result = TypeVar("Result")
 _COORDINATOR_KEY = r"(.*):([A-Za-z0-9_-]{22})(?:==)?:([+-]?\d{1,20}):*"
 """Java's `String.split`, which Kafka uses, drops empty parts at the end."""
 _BLANKS = "".join(map(chr, range(0x21)))
-_SMALLEST_INT, _LARGEST_INT = -(1 << 31), (1 << 31) - 1
+_SMALLEST_INT = -(1 << 31)
+_LARGEST_INT = (1 << 31) - 1
 
 
 class DeliveryState(IntEnum):

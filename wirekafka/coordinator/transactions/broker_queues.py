@@ -61,7 +61,8 @@ class BrokerQueues(Generic[Item, Result]):
 
     async def _drain(self, broker_id: int, queue: _Queue[Item, Result]) -> None:
         while queue.waiting:
-            batch, queue.waiting = queue.waiting, []
+            batch = queue.waiting
+            queue.waiting = []
             results = await self._results(broker_id, batch)
             for queued, result in zip(batch, results, strict=True):
                 try:

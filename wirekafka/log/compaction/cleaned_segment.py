@@ -99,7 +99,8 @@ class CleanedSegment:
             # Joined, because one call takes at most IOV_MAX buffers.
             data = b"".join(self._pending)
             self._file.append((data,), len(data))
-            self._pending, self._pending_bytes = [], 0
+            self._pending = []
+            self._pending_bytes = 0
 
     def _path(self, suffix: str) -> str:
         return f"{self._stem}{suffix}{CLEANED_SUFFIX}"

@@ -174,7 +174,8 @@ class Cleaner:
                 or len(group) == _MOST_IN_GROUP
             ):
                 yield group
-                group, sums = [], list(piece[1:])
+                group = []
+                sums = list(piece[1:])
             group.append(piece)
             sizes = sums
         if group:
@@ -207,7 +208,9 @@ class Cleaner:
             file.close()
 
     def _checked(self, file: File, end: int) -> Iterator[tuple[BatchHeader, Buffer]]:
-        window, start, position = memoryview(b""), 0, 0
+        window = memoryview(b"")
+        start = 0
+        position = 0
         while position < end:
             at = position - start
             header = read_header(window, at) if at + HEADER_BYTES <= len(window) else None

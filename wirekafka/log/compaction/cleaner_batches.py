@@ -178,7 +178,8 @@ def keys_in(body: bytes, count: int) -> list[tuple[bytes | None, int]]:
 def outlines(body: bytes, count: int) -> list[RecordOutline]:
     """The outline of each record, in order. Raises KafkaError(INVALID_RECORD)."""
     found: list[RecordOutline] = []
-    position, end = 0, len(body)
+    position = 0
+    end = len(body)
     try:
         for _ in range(count):
             start = position

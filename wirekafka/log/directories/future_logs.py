@@ -53,7 +53,8 @@ class FutureLogs(Mapping[TopicPartition, Log]):
 
     def load(self, name: str, config: TopicConfig, opening: Opening) -> None:
         """Open a log; one that cannot be opened is removed, since it is only a copy."""
-        path, key = f"{self._path}/{name}", topic_partition(name)
+        path = f"{self._path}/{name}"
+        key = topic_partition(name)
         try:
             text = self._disk.read(f"{path}/{PARTITION_METADATA}")
             self.topic_ids[key] = partition_metadata_from(text) or b""

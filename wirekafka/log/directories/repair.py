@@ -115,7 +115,9 @@ def _damage(disk: Disk, path: str, name: str) -> Damage | None:
                         raise BadBatch(at, f"offset {header.base_offset} where {end_offset} is due")
                     end_offset = header.end_offset
             except BadBatch as error:
-                bad, bad_path, position = error, file_path, error.position + 1
+                bad = error
+                bad_path = file_path
+                position = error.position + 1
                 lost = -error.position
         if bad is not None:
             lost += file.size_bytes

@@ -127,7 +127,8 @@ class IsrKeeper:
             self._is_sending = False
 
     def _propose(self) -> dict[Partition, _Proposal]:
-        due, self._due = self._due, {}
+        due = self._due
+        self._due = {}
         proposals: dict[Partition, _Proposal] = {}
         now_ms = self._clock.now_ms()
         for partition in due:

@@ -111,7 +111,8 @@ class Membership:
         if self.broker_epoch < 0 or self._has_left or not self._config().controlled_shutdown_enable:
             return
         self._has_left = True
-        left, patience = Promise(), Pauses(self._clock)
+        left = Promise()
+        patience = Pauses(self._clock)
         start(self._shut_down(left))
         if not left.done:
             start(_give_up(left, patience, cut_off))

@@ -121,7 +121,8 @@ def _secret(state: ControllerState) -> str:
 
 
 def _found(state: ControllerState, wanted: bytes) -> DelegationTokenRecord:
-    secret, tokens = _secret(state), state.image.security.tokens
+    secret = _secret(state)
+    tokens = state.image.security.tokens
     return tokens[state.token_hmacs.token_id(wanted, tokens.keys(), secret)]
 
 

@@ -248,7 +248,8 @@ class MetadataImage:
             case r.AbortTransactionRecord():
                 self._transaction = None
             case r.EndTransactionRecord():
-                applied, self._transaction = self._transaction or (), None
+                applied = self._transaction or ()
+                self._transaction = None
             case _ if self._transaction is not None:
                 self._transaction.append(record)
             case _:

@@ -155,7 +155,8 @@ class _Change:
         return sorted(each for each in stayed.difference(self._isr) if each not in lost)
 
     def _elected(self) -> int:
-        present, kind = self._partition, self._goal.election or self._rules.election
+        present = self._partition
+        kind = self._goal.election or self._rules.election
         candidates = [present.leader, *self._replicas]
         if kind is ElectionRule.PREFERRED:
             candidates.insert(0, self._replicas[0])

@@ -202,7 +202,8 @@ class Session(Watched):
 
     def take_woken(self) -> list[Wanted]:
         """Return the partitions that have changed since the last request began, each once."""
-        woken, self._woken = self._woken, []
+        woken = self._woken
+        self._woken = []
         return woken
 
     def _end_rest_of(self, wanted: Wanted, partition: Partition) -> None:

@@ -117,7 +117,8 @@ class Fetcher:
 
     def plan(self, now_ms: int) -> Plan | None:
         """Return the next Fetch request; None while no partition can be fetched."""
-        candidates, self._changed = self._changed, {}
+        candidates = self._changed
+        self._changed = {}
         session, is_full = self._session, self._session.is_full
         if is_full:
             candidates = dict.fromkeys(self._followed) | candidates
@@ -212,7 +213,8 @@ class Fetcher:
         """
         if not self._out_of_range:
             return []
-        keys, self._out_of_range = self._out_of_range, {}
+        keys = self._out_of_range
+        self._out_of_range = {}
         return [self._followed[key].partition for key in keys]
 
     def return_to_range(self, partition: Partition, offsets: tuple[int, int], now_ms: int) -> None:

@@ -89,7 +89,9 @@ class FollowerFetch(OutgoingRequest):
         return self
 
     def encode(self, correlation_id: int, client_id: str, version: int) -> bytes:
-        plan, config, epoch = self._plan, self._config(), self._broker_epoch()
+        plan = self._plan
+        config = self._config()
+        epoch = self._broker_epoch()
         if version < _HAS_TOPIC_IDS_SINCE or plan.forgotten:
             request = fetch_request(plan, Terms(self._node_id, epoch, config))
             return encode_request(correlation_id, client_id, request, version)

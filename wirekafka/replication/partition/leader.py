@@ -260,7 +260,8 @@ class Leader:
         KafkaError(NOT_LEADER_OR_FOLLOWER) with nothing changed for a fetch from before the
         broker's last registration; a `broker_epoch` of -1 is not checked (KIP-903).
         """
-        replica, follower = self._replica, self._followers[replica_id]
+        replica = self._replica
+        follower = self._followers[replica_id]
         if broker_epoch != NO_EPOCH:
             alive_epoch = replica.brokers.alive_epoch(replica_id)
             if alive_epoch is not None and alive_epoch > broker_epoch:
@@ -422,7 +423,8 @@ class Leader:
 
     def _may_catch_up(self, follower: RemoteReplica) -> bool:
         """Whether a follower outside of the ISR is about to join it."""
-        now_ms, max_lag_ms = self._replica.clock.now_ms(), self._replica.brokers.max_lag_ms
+        now_ms = self._replica.clock.now_ms()
+        max_lag_ms = self._replica.brokers.max_lag_ms
         return follower.is_caught_up(
             self._log.end_offset, now_ms, max_lag_ms
         ) and self._is_eligible(follower)

@@ -116,7 +116,8 @@ class Election:
             self._stored = version
             if version < self._version:
                 self._write()
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         for wanted, callback in waiting:
             if self.failure is not None or wanted <= self._stored:
                 callback(self.failure)

@@ -71,7 +71,8 @@ class Leading:
         if voters is self._voter_set:
             return
         self._voter_set = voters
-        before, self._voters = self._voters, {}
+        before = self._voters
+        self._voters = {}
         for voter in voters:
             replica = before.get(voter.id)
             if replica is None or not replica.key.matches(voter.key):

@@ -335,7 +335,8 @@ class MetadataLog:
 
     def _note(self, batch: Buffer, base_offset: int) -> None:
         for record in decode_records(batch):
-            kind, value = snapshot_file.control_type(record.key), record.value or b""
+            kind = snapshot_file.control_type(record.key)
+            value = record.value or b""
             if kind == ControlType.KRAFT_VERSION:
                 level = KRaftVersionRecord.decode(value, 0).kraft_version
                 self._history.note_version(base_offset, level)
@@ -346,7 +347,8 @@ class MetadataLog:
     def _release_settled(self) -> None:
         if self._is_busy:
             return
-        settled, self._settled = self._settled, []
+        settled = self._settled
+        self._settled = []
         for promise in settled:
             promise.set(None)
 

@@ -41,7 +41,8 @@ class Sending:
 
     def take(self) -> list[Outgoing]:
         """Return the outbox, and empty it."""
-        outbox, self._outbox = self._outbox, []
+        outbox = self._outbox
+        self._outbox = []
         return outbox
 
     def answered(self, outgoing: Outgoing) -> bool:

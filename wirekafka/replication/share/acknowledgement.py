@@ -81,7 +81,8 @@ class _Acknowledging(NamedTuple):
 
     def apply(self, acknowledgement: Acknowledgement) -> None:
         """Change the states of the acknowledged records."""
-        first, end = acknowledgement.first, acknowledgement.last + 1
+        first = acknowledgement.first
+        end = acknowledgement.last + 1
         start_offset = self.partition.start_offset
         for batch in self._batches(first, end):
             if batch.end <= start_offset:
@@ -128,7 +129,8 @@ class _Acknowledging(NamedTuple):
     def _acknowledge_records(self, batch: Batch, acknowledgement: Acknowledgement) -> None:
         lowest = max(batch.first, self.partition.start_offset)
         for first, end, kind in acknowledgement.typed_ranges():
-            first, end = max(first, lowest), min(end, batch.end)
+            first = max(first, lowest)
+            end = min(end, batch.end)
             if first >= end:
                 continue
             for run in batch.between(first, end):

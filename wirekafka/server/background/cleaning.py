@@ -136,7 +136,8 @@ class Cleaning:
     async def _clean(self, partition: Partition, range_to_clean: Cleanable) -> None:
         log, clock = partition.log, self._broker.clock
         directory = self._broker.directory_of(partition.topic, partition.index)
-        began_ms, before_bytes = clock.now_ms(), log.size_bytes
+        began_ms = clock.now_ms()
+        before_bytes = log.size_bytes
         job = job_for(log, range_to_clean, self._broker.config, began_ms)
         measures = self._broker.measures
         left_bytes = {piece.base_offset: piece.log_bytes for piece in job.pieces}
@@ -170,7 +171,8 @@ class Cleaning:
         )
 
     async def _swap_in(self, log: Log, job: CleaningJob, cleaned: Cleaned) -> None:
-        swap, moving = Swap(self._broker.disk, log, job, cleaned), self._broker.relocations.moving
+        swap = Swap(self._broker.disk, log, job, cleaned)
+        moving = self._broker.relocations.moving
         is_done = False
         try:
             if swap.is_possible() and (log.topic, log.partition) not in moving:

@@ -260,7 +260,8 @@ class Housekeeping:
         whose flush.ms has passed."""
         if self._sync_task is not None:
             return
-        now_ms, partitions = self._broker.clock.now_ms(), self._broker.partitions.values()
+        now_ms = self._broker.clock.now_ms()
+        partitions = self._broker.partitions.values()
         due = [partition for partition in partitions if self._is_sync_due(partition.log, now_ms)]
         if self._unsynced_since_ms:
             present = {partition.log for partition in partitions}

@@ -68,7 +68,8 @@ class Syncing:
         key = partition.topic, partition.index
         if self._broker.partitions.get(key) is not partition:
             return False
-        log, directory = partition.log, self._broker.directory_of(*key)
+        log = partition.log
+        directory = self._broker.directory_of(*key)
         turns = self._turns.setdefault(log, _Turns())
         turns.wanted += 1
         try:

@@ -192,12 +192,14 @@ class ControllerSearch:
             self._reported = controller
         self._is_silent = False
         self.active = controller
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         for each in waiting:
             each.set(controller)
 
     def _fail(self, reason: str) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         if waiting and not self._is_silent and not self._is_closed:
             self._is_silent = True
             logger.warning("No active controller is known, retrying: %s", reason)

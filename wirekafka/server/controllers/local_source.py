@@ -140,7 +140,9 @@ class LocalSource:
 
 def _controller_parts(parts: SourceParts, known: Controllers) -> ControllerParts:
     foundation, directory = parts.foundation, parts.directory
-    config, disk, now_ms = foundation.config, foundation.disk, foundation.clock.now_ms()
+    config = foundation.config
+    disk = foundation.disk
+    now_ms = foundation.clock.now_ms()
     assert directory.identity is not None, "claimed"
     endpoints = foundation.controller_endpoints
     voter = Voter(

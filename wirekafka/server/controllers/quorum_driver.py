@@ -112,7 +112,8 @@ class QuorumDriver:
         self._raft.on_output = None
         if self._timer is not None:
             self._timer.cancel()
-        peers, self._peers = self._peers, {}
+        peers = self._peers
+        self._peers = {}
         for peer in peers.values():
             peer.close()
 
@@ -127,7 +128,8 @@ class QuorumDriver:
         if self._is_closed:
             return
         self._is_scheduled = True  # What `tick` puts into the outbox is sent below.
-        raft, now_ms = self._raft, self._parts.clock.now_ms()
+        raft = self._raft
+        now_ms = self._parts.clock.now_ms()
         due_ms = raft.deadline()
         if due_ms is not None and due_ms <= now_ms:
             try:

@@ -84,7 +84,8 @@ class ControllerCollector:
 
     def collect(self) -> Iterator[None]:
         quorum, image = self._controller.quorum, self._controller.committed_image
-        committed, is_active = quorum.committed_offset - 1, int(self._controller.is_active)
+        committed = quorum.committed_offset - 1
+        is_active = int(self._controller.is_active)
         elections = (self._unclean, self._elected_eligible)
         ignored = int(quorum.voters_offset is not None and self._has_static_voters)
         self._table.fill([((), (*elections, is_active, committed, committed, ignored, 0))])
@@ -142,7 +143,8 @@ class ControllerCollector:
             del self._eligible[key]
 
     def _note_eligible(self, record: r.PartitionRecord | r.PartitionChangeRecord) -> None:
-        key, eligible = (record.topic_id, record.partition_id), record.eligible_leader_replicas
+        key = (record.topic_id, record.partition_id)
+        eligible = record.eligible_leader_replicas
         if eligible:
             self._eligible[key] = eligible
         elif eligible is not None:

@@ -69,7 +69,8 @@ class GroupCountCollector:
         counts: tuple[int, ...] = astuple(groups.counts)
         rates = self._rates.of(counts, self._broker.clock.now_ms())
         self._table.fill([((), (*counts, *rates))])
-        led, loaded = groups.led, len(groups.machines())
+        led = groups.led
+        loaded = len(groups.machines())
         states = {"active": loaded, "loading": led - loaded}
         self._shards.fill(((state,), (count,)) for state, count in states.items())
         yield

@@ -164,7 +164,8 @@ class _Server(BoundedServer, WSGIServer):
     def server_bind(self) -> None:
         # Not HTTPServer's, which looks up the host's name: that may take seconds.
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+        self.server_name = str(self.server_address[0])
+        self.server_port = self.server_address[1]
         self.setup_environ()
 
     def get_request(self) -> Any:

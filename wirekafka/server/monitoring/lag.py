@@ -139,7 +139,8 @@ class LagTracker:
         for partition in self._elsewhere.keys() - seen:
             if self._elsewhere[partition] is not None:
                 del self._elsewhere[partition]
-        self._stamps, self._next_stamps = self._next_stamps, {}
+        self._stamps = self._next_stamps
+        self._next_stamps = {}
 
     async def find_elsewhere(self) -> None:
         """Request what is on other brokers: high watermarks, and the states of share groups."""

@@ -28,7 +28,8 @@ class Pulse:
 
     def start(self) -> None:
         """Begin; call it on the thread of the event loop."""
-        self._cpu_s, self._wall_s = time.thread_time(), time.monotonic()
+        self._cpu_s = time.thread_time()
+        self._wall_s = time.monotonic()
         self._schedule()
 
     def stop(self) -> None:
@@ -44,7 +45,8 @@ class Pulse:
         self._measures.stalls.record(int(max(self._loop.time() - due_s, 0.0) * 1e6))
         self._beats += 1
         if self._beats % _IDLE_EVERY == 0:
-            cpu_s, wall_s = time.thread_time(), self.last_s
+            cpu_s = time.thread_time()
+            wall_s = self.last_s
             busy = (cpu_s - self._cpu_s) / max(wall_s - self._wall_s, 1e-9)
             self._measures.idle = min(max(1.0 - busy, 0.0), 1.0)
             self._cpu_s, self._wall_s = cpu_s, wall_s

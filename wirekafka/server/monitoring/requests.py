@@ -78,7 +78,8 @@ class RequestCollector:
                 Column("wirekafka_requests_waiting", GAUGE, "Requests that wait now."),
             ],
         )
-        self._delayed, self._queues = _delayed_table(), _queue_table()
+        self._delayed = _delayed_table()
+        self._queues = _queue_table()
         self.tables = (self._versions, self._errors, self._apis, self._delayed, self._queues)
 
     def collect(self) -> Iterator[None]:

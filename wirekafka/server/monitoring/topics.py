@@ -158,7 +158,8 @@ class PartitionCollector:
         producers = late = 0
         table = self._replicas
         table.begin()
-        known, self._known = self._known, {}
+        known = self._known
+        self._known = {}
         for number, (key, partition) in enumerate(list(broker.partitions.items())):
             state = _state(partition)
             before = known.get(key)

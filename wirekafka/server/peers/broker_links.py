@@ -34,7 +34,8 @@ class BrokerLinks:
     def close(self) -> None:
         """Close all connections permanently: outstanding and later requests fail."""
         self._is_closed = True
-        peers, self._peers = self._peers, {}
+        peers = self._peers
+        self._peers = {}
         for peer in peers.values():
             peer.close()
 

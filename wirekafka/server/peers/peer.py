@@ -193,7 +193,8 @@ class Peer:
 
     def _look_for_overdue(self) -> None:
         """Fail the requests that are overdue, and set the timer for the next one."""
-        now_ms, next_ms = self._clock.now_ms(), _NEVER_MS
+        now_ms = self._clock.now_ms()
+        next_ms = _NEVER_MS
         overdue = []
         sent = () if self._link is None else self._link.outstanding.values()
         for exchange in chain(self._waiting, sent):
@@ -248,12 +249,14 @@ class Peer:
             self._fail_waiting(f"{self.options} closed the connection")
             return
         self._link = link
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         for exchange in waiting:
             link.write(exchange)
 
     def _fail_waiting(self, reason: str) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         for exchange in waiting:
             exchange.answered(_network_error(reason))
 
@@ -376,7 +379,9 @@ class _Link:
         return False
 
     def _version_of(self, exchange: _Exchange) -> int:
-        kind, version, most = type(exchange.outgoing.request), exchange.version, exchange.most
+        kind = type(exchange.outgoing.request)
+        version = exchange.version
+        most = exchange.most
         if version is None and most is None:
             return self._newest.get(kind) or self._newest_version(kind)
         first, last = kind.versions
@@ -434,7 +439,8 @@ class _Link:
         """Fail every outstanding request, because the connection is closed."""
         self.is_lost = True
         self._peer.lost(self)
-        outstanding, self.outstanding = self.outstanding, {}
+        outstanding = self.outstanding
+        self.outstanding = {}
         for exchange in outstanding.values():
             exchange.answered(_network_error(f"lost the connection to {self._options}: {reason}"))
 

@@ -249,7 +249,8 @@ class _LeaderFetcher:
         """Send a request; its response, or a KafkaError, is to be awaited."""
         if self._connection is None:
             self._connection = self._surroundings.connect(self._leader_id, self._client_id)
-        config, answer = self._surroundings.config(), DirectPromise()
+        config = self._surroundings.config()
+        answer = DirectPromise()
         self._connection.post(outgoing, answer.set, timeout_ms=config.replica_socket_timeout_ms)
         return answer
 

@@ -69,7 +69,8 @@ class ListenerTls:
 
     def start(self, config: BrokerConfig) -> None:
         """Use the dynamic settings too, before the first connection; unusable ones are logged."""
-        self._config, own = config, config.for_listener(self._listener.name)
+        self._config = config
+        own = config.for_listener(self._listener.name)
         try:
             if tls_context.settings_of(own) != self._current.settings:
                 self._use(own, self._loaded(own))
@@ -105,7 +106,8 @@ class ListenerTls:
 
     def admit(self, link: TlsLink, transport: asyncio.Transport) -> Secured | None:
         """Count a new connection; None if a limit refuses it."""
-        admission, broker = self._listener.admit(transport), self._listener.broker
+        admission = self._listener.admit(transport)
+        broker = self._listener.broker
         if admission is None or broker is None:
             return None
         self._links[link] = admission

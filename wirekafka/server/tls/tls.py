@@ -379,7 +379,8 @@ class TlsLink(asyncio.BufferedProtocol):
         is_more = bool(incoming.pending)
         while is_more and not transport.is_reading_paused and not transport.is_closing():
             buffer = cast(memoryview, inner.get_buffer(-1))
-            filled, room = 0, len(buffer)
+            filled = 0
+            room = len(buffer)
             if not room:
                 break
             has_ended = has_failed = False

@@ -103,7 +103,8 @@ class ClusterControl(Control):
         ]
 
     def _partition(self, topic: str, partition: str = "0") -> Any:
-        cluster, where = self._cluster, (topic, int(partition))
+        cluster = self._cluster
+        where = (topic, int(partition))
         return {
             "leader": cluster.leader(*where),
             "replicas": cluster.replicas(*where),

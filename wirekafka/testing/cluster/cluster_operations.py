@@ -89,7 +89,8 @@ class ClusterOperations(Operations):
         """
         if a == b or seconds < 0:
             raise ValueError("slow: give two different nodes, and how many seconds")
-        running, ends = self._on_nodes((a, b)), frozenset({a, b})
+        running = self._on_nodes((a, b))
+        ends = frozenset({a, b})
         return State(
             f"slow link between {a} and {b}",
             lambda: running.thread.do(running.links.slow, ends, seconds),

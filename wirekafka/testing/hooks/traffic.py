@@ -99,7 +99,8 @@ class Recorder:
 
     def begin(self, exchange: Exchange) -> Exchange:
         """Record a request; returns the exchange."""
-        exchange.number, exchange.broker_id = next(self._numbers), self._broker_id
+        exchange.number = next(self._numbers)
+        exchange.broker_id = self._broker_id
         self._topic_names.update(exchange.topic_names)
         size = 0
         if exchange.api == "Produce":

@@ -240,7 +240,8 @@ class ClassicMembers:
         self, group: ConsumerGroup, command: Leave, ticket: Ticket, turn: Turn
     ) -> Steps[None] | None:
         """Remove members of either protocol; responds with one error per member."""
-        errors, leaving = [], {}
+        errors = []
+        leaving = {}
         for leaver in command.members:
             try:
                 member = _leaver(group, leaver)

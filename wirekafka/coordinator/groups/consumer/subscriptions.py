@@ -188,7 +188,8 @@ class AssignorVotes:
 
     def preferred_after(self, old: ConsumerMember, new: ConsumerMember) -> str | None:
         """Return the preferred assignor once a member has changed."""
-        names, votes = self._names(), dict(self._votes)
+        names = self._names()
+        votes = dict(self._votes)
         buckets = sized_capacity(len(names)) if names else grown_capacity(0)
         if old.assignor in votes:
             votes[old.assignor] -= 1

@@ -74,7 +74,8 @@ def _assign_alike(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
 
 
 def _unassigned(task: AssignmentTask, topic: bytes) -> list[_Free]:
-    count, assigned = task.partition_counts[topic], task.assigned.get(topic, ())
+    count = task.partition_counts[topic]
+    assigned = task.assigned.get(topic, ())
     if len(assigned) == count and task.assigned_ends.get(topic, count + 1) <= count:
         return []
     return [(topic, partition) for partition in range(count) if partition not in assigned]

@@ -95,10 +95,13 @@ class DeadLetterWriter:
         topic = self._topic(group_id)
         if topic not in self._host.image.topics:
             await self._retry(partial(self._create, topic), _CREATION_RETRIED)
-        batch, counts = _Batch(group_id, source, letters), self._counts[group_id]
+        batch = _Batch(group_id, source, letters)
+        counts = self._counts[group_id]
         offset = letters.first
         while offset <= letters.last:
-            first, last, contents = offset, letters.last, dict[int, _Content]()
+            first = offset
+            last = letters.last
+            contents = dict[int, _Content]()
             most_bytes = self._host.topic_config(topic).max_message_bytes
             if self._host.image.config(GROUP, group_id).get(_COPY_RECORD, "").lower() == "true":
                 last, contents = await _originals(source, range(offset, last + 1), most_bytes)

@@ -116,7 +116,8 @@ class ShareHeartbeats:
 
     def renew(self, group: ShareGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
         """Renew the session of a member to which nothing happens, as to most."""
-        member, group_id = group.members.get(command.member_id), group.group_id
+        member = group.members.get(command.member_id)
+        group_id = group.group_id
         if (
             member is None
             or not command.epoch == member.epoch == group.assignment_epoch == group.epoch
@@ -183,7 +184,8 @@ class ShareHeartbeats:
         self, group: ShareGroup, member: ShareMember, at: _Epoch, turn: Turn
     ) -> ShareMember:
         """Return the member with its target, which is computed first if that is due."""
-        epoch, target = group.assignment_epoch, group.target(member.member_id)
+        epoch = group.assignment_epoch
+        target = group.target(member.member_id)
         if epoch < at.epoch and self._may_assign(group, turn.now_ms):
             targets = compute_share_targets(
                 group,

@@ -25,7 +25,8 @@ class JavaQueue(Generic[T]):
 
     def add(self, item: T) -> None:
         """Insert an item."""
-        heap, load = self._heap, self._load_of(item)
+        heap = self._heap
+        load = self._load_of(item)
         heap.append(item)
         at = len(heap) - 1
         while at > 0:
@@ -42,7 +43,9 @@ class JavaQueue(Generic[T]):
         last = heap.pop()
         if not heap:
             return last
-        first, load, at = heap[0], self._load_of(last), 0
+        first = heap[0]
+        load = self._load_of(last)
+        at = 0
         while (child := 2 * at + 1) < len(heap):
             right = child + 1
             if right < len(heap) and self._load_of(heap[child]) > self._load_of(heap[right]):

@@ -185,7 +185,8 @@ class _Assignment:
 
     def _best_candidate(self, task: TaskId, *, is_standby: bool) -> str | None:
         """Return the first candidate that no later one undercuts in both loads."""
-        best, least = None, (0.0, 0)
+        best = None
+        least = (0.0, 0)
         for candidate in self._candidates.get(task, ()):
             process = self._process_of(candidate.member_id)
             if is_standby and task in process.tasks:
