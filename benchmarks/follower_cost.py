@@ -116,7 +116,7 @@ async def _follow(port: int, directory: Path, seconds: float, load: Load) -> lis
             connect=lambda _, client_id: Peer(
                 net, clock, PeerOptions("127.0.0.1", port, client_id)
             ),
-            throttle=ReplicationThrottle(_FOLLOWER, lambda: None, (11, 1_000)),
+            throttle=ReplicationThrottle(_FOLLOWER, lambda: None, 11, 1_000),
         )
     )
     broker.create("followed", 1)

@@ -106,7 +106,7 @@ class Pair:
                 config=lambda: self.follower.broker.config,
                 broker_epoch=lambda: 10,
                 connect=lambda broker_id, client_id: self._link,
-                throttle=ReplicationThrottle(_FOLLOWER, lambda: None, (11, 1_000)),
+                throttle=ReplicationThrottle(_FOLLOWER, lambda: None, 11, 1_000),
             )
         )
         topic_id = self.leader.create(_TOPIC, partition_count)

@@ -25,7 +25,7 @@ class Following:
     def __init__(self, count: int = 1, **config: int):
         self.all: dict[FollowedKey, Replicas] = {}
         self.limit: int | None = None
-        self.throttle = ReplicationThrottle(2, lambda: self.limit, (11, 1000))
+        self.throttle = ReplicationThrottle(2, lambda: self.limit, 11, 1000)
         self.fetcher = Fetcher(lambda: BACKOFF_MS, self.throttle)
         for number in range(count):
             replicas = Replicas(2, **config)
@@ -261,7 +261,7 @@ def test_a_partition_out_of_range_waits_for_the_leaders_offsets() -> None:
     following.fail(Error.OFFSET_OUT_OF_RANGE)
     assert following.fetcher.out_of_range() == [following.only[2]]
     assert following.fetcher.out_of_range() == []
-    following.fetcher.return_to_range(following.only[2], (7, 9), following.now_ms)
+    following.fetcher.return_to_range(following.only[2], 7, 9, following.now_ms)
     assert following.plan().wanted[following.key] == PartitionFetch(0, 7, -1, 7)
 
 
@@ -356,7 +356,7 @@ def test_a_sync_missed_by_a_crash_precedes_the_first_fetch() -> None:
     assert (log.end_offset, log.recovery_point) == (1, 0)
     restarted = Partition(PartitionIdentity("topic", bytes(16), 0), log, 2, replicas.clock)
     restarted.follow(replicas.leadership)
-    fetcher = Fetcher(lambda: BACKOFF_MS, ReplicationThrottle(2, lambda: None, (11, 1_000)))
+    fetcher = Fetcher(lambda: BACKOFF_MS, ReplicationThrottle(2, lambda: None, 11, 1_000))
     fetcher.follow(restarted, following.now_ms)
     assert restarted.awaits_sync
     plan = fetcher.plan(following.now_ms)

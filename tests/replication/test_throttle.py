@@ -8,7 +8,7 @@ from wirekafka.replication.fetching.throttle import ReplicationThrottle
 
 
 def throttle(limit: int | None = 100) -> ReplicationThrottle:
-    return ReplicationThrottle(2, lambda: limit, (3, 1000))
+    return ReplicationThrottle(2, lambda: limit, 3, 1000)
 
 
 def test_rate_is_measured_over_at_least_one_window() -> None:

@@ -52,7 +52,7 @@ class Stage:
                 config=lambda: self.config,
                 broker_epoch=lambda: _EPOCH,
                 connect=self._connect,
-                throttle=ReplicationThrottle(FOLLOWER, lambda: self.limit, (11, 1000)),
+                throttle=ReplicationThrottle(FOLLOWER, lambda: self.limit, 11, 1000),
             )
         )
         self.replicas: list[Partition] = []

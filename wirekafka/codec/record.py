@@ -94,14 +94,16 @@ def _encode(
             newest = timestamp
         body += encode_record(record, delta, timestamp - base_timestamp)
         count += 1
-    extent = (
-        count - 1 if last_delta is None else last_delta,
-        layout.NO_TIMESTAMP if base_timestamp is None else base_timestamp,
-        layout.NO_TIMESTAMP if newest is None else newest,
-        count,
-    )
     packed = compress(options.compression, body, options.level) if options.compression else body
-    return _assemble(packed, options, extent), count
+    batch = _assemble(
+        packed,
+        options,
+        count=count,
+        last_offset_delta=count - 1 if last_delta is None else last_delta,
+        base_timestamp=layout.NO_TIMESTAMP if base_timestamp is None else base_timestamp,
+        max_timestamp=layout.NO_TIMESTAMP if newest is None else newest,
+    )
+    return batch, count
 
 
 def batch_of(body: Buffer, count: int, timestamp: int, options: BatchOptions) -> bytes:
@@ -112,11 +114,25 @@ def batch_of(body: Buffer, count: int, timestamp: int, options: BatchOptions) ->
     """
     if options.compression:
         body = compress(options.compression, body, options.level)
-    return _assemble(body, options, (count - 1, timestamp, timestamp, count))
+    return _assemble(
+        body,
+        options,
+        count=count,
+        last_offset_delta=count - 1,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+    )
 
 
-def _assemble(body: Buffer, options: BatchOptions, extent: tuple[int, int, int, int]) -> bytes:
-    last_offset_delta, base_timestamp, max_timestamp, count = extent
+def _assemble(
+    body: Buffer,
+    options: BatchOptions,
+    *,
+    count: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+) -> bytes:
     attributes = (
         options.compression
         | (layout.TRANSACTIONAL_BIT if options.is_transactional else 0)

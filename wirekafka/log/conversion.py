@@ -110,16 +110,17 @@ def _newest_if_acceptable(incoming: Incoming, is_create_time: bool) -> int:
     latest = now_ms + config.message_timestamp_after_max_ms
     is_out_of_bounds = is_create_time and not (earliest <= oldest and newest <= latest)
     if is_out_of_bounds or (needs_keys and lacks_key):
-        _refuse_records(incoming, outlines(body, header), (earliest, latest))
+        _refuse_records(incoming, outlines(body, header), earliest=earliest, latest=latest)
     return max(newest, NO_TIMESTAMP)
 
 
-def _refuse_records(incoming: Incoming, found: Iterable[Outline], bounds: tuple[int, int]) -> None:
+def _refuse_records(
+    incoming: Incoming, found: Iterable[Outline], *, earliest: int, latest: int
+) -> None:
     """Raise RecordsRefused for records without a key, else for timestamps out of bounds."""
     config = incoming.config
     needs_keys = "compact" in config.cleanup_policy
     is_create_time = config.message_timestamp_type == "CreateTime"
-    earliest, latest = bounds
     errors: list[tuple[int, str]] = []
     has_bad_timestamp = False
     for index, (offset, timestamp, has_key) in enumerate(found):

@@ -323,7 +323,7 @@ class _Recovery:
         )
         try:
             for position, header, batch in scan.notable(segment.file, passage):
-                self._note(segment, passage, (position, header, batch))
+                self._note(segment, passage, position, header, batch)
                 if position > passage.due_position:
                     last_offset = header.end_offset - 1
                     segment.note_entry(last_offset, position, _largest(passage))
@@ -336,9 +336,8 @@ class _Recovery:
             self._refuse_far_off(segment)
 
     def _note(
-        self, segment: Segment, passage: Passage, found: tuple[int, BatchHeader, Buffer]
+        self, segment: Segment, passage: Passage, position: int, header: BatchHeader, batch: Buffer
     ) -> None:
-        position, header, batch = found
         if header.base_offset < passage.end_offset:
             self._refuse(segment, position, f"offset {header.base_offset} comes too late")
         if header.end_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET + 1:

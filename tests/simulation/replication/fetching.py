@@ -53,7 +53,7 @@ class Following:
         if source is not None:
             assert partition is not None
             self._fetcher = fetcher = Fetcher(
-                lambda: _BACKOFF_MS, ReplicationThrottle(self._broker.id, lambda: None, (11, 1_000))
+                lambda: _BACKOFF_MS, ReplicationThrottle(self._broker.id, lambda: None, 11, 1_000)
             )
             fetcher.follow(partition, partition.clock.now_ms())
             self._fetch(fetcher, partition)
@@ -119,7 +119,7 @@ class Following:
                 return
             if isinstance(answer, tuple):
                 broker.note(f"is out of range at {partition.log.end_offset}: {answer}")
-                fetcher.return_to_range(partition, answer, now_ms)
+                fetcher.return_to_range(partition, *answer, now_ms)
                 broker.watch()
             else:
                 error = answer or KafkaError(Error.REQUEST_TIMED_OUT)

@@ -77,10 +77,10 @@ def read_page(reads: TopicReads, wish: PageWish) -> RecordPage:
     starts, ends = reads.offsets(chosen, EARLIEST), reads.offsets(chosen, LATEST)
     sides: dict[int, _Side] = {}
     for index in chosen:
-        bounds = (starts[index], ends[index])
+        offsets = range(starts[index], ends[index])
         at = wish.positions.get(index)
         sides[index] = (
-            _Backward(bounds, at, wish) if wish.newest_first else _Forward(bounds, at, wish)
+            _Backward(offsets, at, wish) if wish.newest_first else _Forward(offsets, at, wish)
         )
     merging = _Merging(reads, sides, wish)
     records = merging.records()
@@ -135,8 +135,9 @@ class _Side(Protocol):
 class _Forward:
     """Records with rising offsets."""
 
-    def __init__(self, bounds: tuple[int, int], at: int | None, wish: PageWish):
-        start, self._end = bounds
+    def __init__(self, offsets: range, at: int | None, wish: PageWish):
+        start = offsets.start
+        self._end = offsets.stop
         self._wish = wish
         self.position = min(max(start, start if at is None else at), self._end)
         self._next = self.position
@@ -172,8 +173,9 @@ class _Forward:
 class _Backward:
     """Records with falling offsets: windows that lie before each other, each read forward."""
 
-    def __init__(self, bounds: tuple[int, int], at: int | None, wish: PageWish):
-        self._start, end = bounds
+    def __init__(self, offsets: range, at: int | None, wish: PageWish):
+        self._start = offsets.start
+        end = offsets.stop
         self._wish = wish
         self._span = self._most = wish.count
         self.position = max(self._start, min(end, end if at is None else at))

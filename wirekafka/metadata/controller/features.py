@@ -164,7 +164,7 @@ def _check(
     if update.level < 0:
         raise _invalid(update, "A feature version cannot be less than 0.")
     for node, ranges in _nodes(state):
-        reason = _unsupported(node, ranges.get(update.name, (0, 0)), update)
+        reason = _unsupported(node, update, *ranges.get(update.name, (0, 0)))
         if reason:
             raise _invalid(update, reason)
     for id in sorted(state.voters()):
@@ -213,8 +213,7 @@ def _ranges(features: Iterable[Any]) -> dict[str, tuple[int, int]]:
     }
 
 
-def _unsupported(node: str, levels: tuple[int, int], update: FeatureUpdate) -> str | None:
-    first, last = levels
+def _unsupported(node: str, update: FeatureUpdate, first: int, last: int) -> str | None:
     if first <= update.level <= last:
         return None
     if last == 0:

@@ -102,7 +102,9 @@ def _create(topic: NewTopic, state: ControllerState) -> tuple[CreatedTopic, list
     ]
     if _MIN_ISR in configs and state.image.has_elr:
         records.append(ClearElrRecord(topic_name=topic.name))
-    records += _partition_records(state, topic_id, (0, bool(topic.assignments)), replicas)
+    records += _partition_records(
+        state, topic_id, replicas, first_index=0, is_manual=bool(topic.assignments)
+    )
     return CreatedTopic(topic_id, len(replicas), len(replicas[0]), configs), records
 
 
@@ -173,11 +175,12 @@ def _manual_assignment(topic: NewTopic, image: MetadataImage) -> Sequence[Sequen
 def _partition_records(
     state: ControllerState,
     topic_id: bytes,
-    first: tuple[int, bool],
     assigned: Sequence[Sequence[int]],
+    *,
+    first_index: int,
+    is_manual: bool,
 ) -> list[Message]:
-    """The records of partitions; `first` is the first index, and whether they are manual."""
-    first_index, is_manual = first
+    """The records of partitions with these replicas; `is_manual` if a client has assigned them."""
     records: list[Message] = []
     # Partitions with the same replicas share the lists, as there may be thousands.
     made: dict[tuple[int, ...], tuple[list[int], list[int], list[bytes]]] = {}
@@ -337,4 +340,4 @@ def _grow(growth: Growth, state: ControllerState) -> list[Message]:
         )
     for replicas in assigned:
         placement.check_assignment(image, replicas, factor)
-    return _partition_records(state, topic.id, (present, is_manual), assigned)
+    return _partition_records(state, topic.id, assigned, first_index=present, is_manual=is_manual)

@@ -33,23 +33,28 @@ def replication_throttle(
     image: MetadataImage, config: BrokerConfig, role: str
 ) -> ReplicationThrottle:
     """The throttle of what this broker replicates; `role` is `leader` or `follower` (KIP-73)."""
-    windows = config.replication_quota_window_num, config.replication_quota_window_size_seconds
-    return _throttle(image, config.node_id, f"{role}.replication.throttled.rate", windows)
+    return _throttle(
+        image,
+        config.node_id,
+        f"{role}.replication.throttled.rate",
+        window_count=config.replication_quota_window_num,
+        window_s=config.replication_quota_window_size_seconds,
+    )
 
 
 def relocation_throttle(image: MetadataImage, config: BrokerConfig) -> ReplicationThrottle:
     """The throttle of what this broker copies between its log directories (KIP-113)."""
-    windows = (
-        config.alter_log_dirs_replication_quota_window_num,
-        config.alter_log_dirs_replication_quota_window_size_seconds,
-    )
     return _throttle(
-        image, config.node_id, "replica.alter.log.dirs.io.max.bytes.per.second", windows
+        image,
+        config.node_id,
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        window_count=config.alter_log_dirs_replication_quota_window_num,
+        window_s=config.alter_log_dirs_replication_quota_window_size_seconds,
     )
 
 
 def _throttle(
-    image: MetadataImage, node_id: int, name: str, windows: tuple[int, int]
+    image: MetadataImage, node_id: int, name: str, *, window_count: int, window_s: int
 ) -> ReplicationThrottle:
     """A throttle whose rate exists only as a dynamic setting, of one broker or of all brokers."""
 
@@ -60,4 +65,4 @@ def _throttle(
                 return int(text)
         return None
 
-    return ReplicationThrottle(node_id, limit_bytes_per_s, (windows[0], windows[1] * 1000))
+    return ReplicationThrottle(node_id, limit_bytes_per_s, window_count, window_s * 1000)

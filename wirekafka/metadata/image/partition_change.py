@@ -136,7 +136,7 @@ class _Change:
         if not self._adding and not self._removing:
             return
         target = [each for each in self._replicas if each not in self._removing]
-        if may_end(target, (self._adding, self._removing), self._isr):
+        if _may_end(target, self._isr, adding=self._adding, removing=self._removing):
             self._replicas = target
             self._isr = [each for each in self._isr if each not in self._removing]
             self._adding, self._removing = [], []
@@ -213,15 +213,14 @@ class _Change:
         return [places[each] if each in places else default(each) for each in self._replicas]
 
 
-def may_end(
-    target: Sequence[int], change: tuple[Sequence[int], Sequence[int]], isr: Sequence[int]
+def _may_end(
+    target: Sequence[int], isr: Sequence[int], *, adding: Sequence[int], removing: Sequence[int]
 ) -> bool:
     """Whether a reassignment to `target`, which adds and removes these replicas, is complete.
 
     All added replicas must be in sync, and at least one of `target`; if the replication factor
     decreases, all of `target`.
     """
-    adding, removing = change
     in_sync = set(isr).difference(removing)
     if not in_sync.intersection(target) or not in_sync.issuperset(adding):
         return False

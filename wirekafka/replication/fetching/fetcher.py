@@ -217,16 +217,17 @@ class Fetcher:
         self._out_of_range = {}
         return [self._followed[key].partition for key in keys]
 
-    def return_to_range(self, partition: Partition, offsets: tuple[int, int], now_ms: int) -> None:
+    def return_to_range(
+        self, partition: Partition, start_offset: int, end_offset: int, now_ms: int
+    ) -> None:
         """Truncate or restart a log so that it ends within the leader's, after OFFSET_OUT_OF_RANGE.
 
-        `offsets` are the start and the end offset of the leader's log.
+        The offsets are those of the leader's log.
         """
         key = _key(partition)
         followed = self._followed.get(key)
         if followed is None or followed.partition is not partition or partition.follower is None:
             return
-        start_offset, end_offset = offsets
         if start_offset <= partition.log.end_offset <= end_offset:
             self._fail(key, followed, KafkaError(Error.OFFSET_OUT_OF_RANGE), now_ms)
             return

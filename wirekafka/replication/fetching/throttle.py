@@ -11,17 +11,22 @@ ALL_REPLICAS = "*"
 class ReplicationThrottle:
     """Limits the rate at which throttled partitions are replicated, for one broker and direction.
 
-    The rate is the average over `windows`, as in Kafka: their number
-    (`replication.quota.window.num`) and length in ms (`replication.quota.window.size.seconds`).
-    `limit_bytes_per_s` returns the current limit, None for none.
+    The rate is the average over some windows, as in Kafka: `replication.quota.window.num` of them,
+    each of `replication.quota.window.size.seconds`. `limit_bytes_per_s` returns the current limit,
+    None for none.
     """
 
     def __init__(
-        self, node_id: int, limit_bytes_per_s: Callable[[], int | None], windows: tuple[int, int]
+        self,
+        node_id: int,
+        limit_bytes_per_s: Callable[[], int | None],
+        window_count: int,
+        window_ms: int,
     ):
         self._node_id = node_id
         self._limit = limit_bytes_per_s
-        self._window_count, self._window_ms = windows
+        self._window_count = window_count
+        self._window_ms = window_ms
         self._windows: deque[tuple[int, int]] = deque()
         """(start in ms, bytes) of each window in which bytes were recorded, oldest first."""
 

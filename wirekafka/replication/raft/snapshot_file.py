@@ -89,7 +89,7 @@ def encode(records: Iterable[Any], codec: RecordCodec, frame: Frame) -> Iterator
     first = [(ControlType.SNAPSHOT_HEADER, bytes(header.encode(0))), *frame.quorum]
     last = [(ControlType.SNAPSHOT_FOOTER, bytes(SnapshotFooterRecord().encode(0)))]
     offset = 0
-    for batch in _batches(records, codec, frame, (first, last)):
+    for batch in _batches(records, codec, frame, first=first, last=last):
         _, shape = next(batches(batch))
         yield b"".join(with_prefix(batch, offset, frame.epoch))
         offset += shape.last_offset_delta + 1
@@ -99,9 +99,8 @@ _Control = Sequence[tuple[int, bytes]]
 
 
 def _batches(
-    records: Iterable[Any], codec: RecordCodec, frame: Frame, around: tuple[_Control, _Control]
+    records: Iterable[Any], codec: RecordCodec, frame: Frame, *, first: _Control, last: _Control
 ) -> Iterator[bytes]:
-    first, last = around
     yield control_batch(first, frame.now_ms)
     remaining = iter(records)
     while chunk := list(islice(remaining, _RECORDS_PER_BATCH)):

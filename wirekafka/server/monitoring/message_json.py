@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from wirekafka.codec.message import Message
 from wirekafka.codec.schema import Field
@@ -38,10 +38,20 @@ def to_json(message: Message, version: int, room: Room | None = None) -> dict[st
     options are shown only of those that are known not to be secret. Without `room`, everything
     is converted.
     """
-    return _converted(message, version, type(message).__name__ in _CONFIGS, room)
+    return _converted(message, _Conversion(version, type(message).__name__ in _CONFIGS, room))
 
 
-def _converted(message: Message, version: int, redacts: bool, room: Room | None) -> dict[str, Any]:
+class _Conversion(NamedTuple):
+    """What all fields of a message are converted with."""
+
+    version: int
+    redacts: bool
+    """Whether values of options are shown only if they are known not to be secret."""
+    room: Room | None
+
+
+def _converted(message: Message, conversion: _Conversion) -> dict[str, Any]:
+    version = conversion.version
     found: dict[str, Any] = {}
     for field in message.fields:
         value = getattr(message, field.name)
@@ -54,33 +64,33 @@ def _converted(message: Message, version: int, redacts: bool, room: Room | None)
             found[f"{name}SizeInBytes"] = None if value is None else _size_of(value)
         elif field.name in _SECRET:
             found[name] = _REDACTED
-        elif redacts and field.name == "value" and not _is_open(message):
+        elif conversion.redacts and field.name == "value" and not _is_open(message):
             found[name] = None if value is None else _REDACTED
         else:
-            found[name] = _value(field, value, (version, redacts, room))
+            found[name] = _value(field, value, conversion)
     return found
 
 
-def _value(field: Field, value: Any, how: tuple[int, bool, Room | None]) -> Any:
+def _value(field: Field, value: Any, conversion: _Conversion) -> Any:
     if not field.is_array or value is None:
-        return _one(field, value, how)
-    room = how[2]
+        return _one(field, value, conversion)
+    room = conversion.room
     if room is None:
-        return [_one(field, each, how) for each in value]
+        return [_one(field, each, conversion) for each in value]
     found: list[Any] = []
     for each in value:
         if room.elements <= 0:
             found.append(f"... and {len(value) - len(found)} more")
             break
         room.elements -= 1
-        found.append(_one(field, each, how))
+        found.append(_one(field, each, conversion))
     return found
 
 
-def _one(field: Field, value: Any, how: tuple[int, bool, Room | None]) -> Any:
-    version, redacts, room = how
+def _one(field: Field, value: Any, conversion: _Conversion) -> Any:
+    room = conversion.room
     if field.part is not None and value is not None:
-        return _converted(value, version, redacts, room)
+        return _converted(value, conversion)
     if field.kind == _UUID:
         return uuid_text(bytes(value))
     if isinstance(value, bytes | bytearray | memoryview):

@@ -240,7 +240,7 @@ class _LeaderFetcher:
             if isinstance(offsets, KafkaError):
                 self.fetcher.fail(partition, offsets, now_ms)
             else:
-                self.fetcher.return_to_range(partition, offsets, now_ms)
+                self.fetcher.return_to_range(partition, *offsets, now_ms)
 
     async def _send(self, request: Request) -> Any:
         return await self._post(OutgoingRequest(request))
