@@ -1,7 +1,8 @@
 """Which containers of a node clients name entries of, and who names those of all others.
 
 `tests/memory/test_stores.py` fails for a container that is in none of these tables. A new one whose
-entries clients name needs a bound in bytes and a row in docs/security.md; `Remembered` has one.
+entries clients name needs a bound in bytes (`Remembered` has one) and a row in
+docs/reference/security.md.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "console/pool.py:ClientPool._idle",
     ),
 }
-"""By the row of docs/security.md: the containers with what clients make a node remember."""
+"""The containers of what clients make a node remember, by row of docs/reference/security.md."""
 
 STORED: Mapping[str, str] = {
     "broker.py": "Broker.partitions Broker._directory_of",

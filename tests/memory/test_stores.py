@@ -1,4 +1,4 @@
-"""Each store of docs/security.md is filled by requests, beyond its bound, and stays within it."""
+"""Requests fill each store of docs/reference/security.md beyond its bound; it stays within it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from wirekafka.server.monitoring.lag import LagTracker
 from wirekafka.telemetry import instances
 from wirekafka.telemetry.instances import ClientTelemetry
 
-DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "security.md"
+DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "security.md"
 _BASE_BYTES = 64 << 10
 """Of the containers themselves, and of what they share."""
 SMALLER = 16

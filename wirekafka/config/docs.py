@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from the option table: `python -m wirekafka.config.docs`."""
+"""`python -m wirekafka.config.docs` writes docs/reference/configuration.md from the options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wirekafka.config.option import Option, Type, text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-PAGE = _PACKAGE.parent / "docs" / "configuration.md"
+PAGE = _PACKAGE.parent / "docs" / "reference" / "configuration.md"
 
 AREAS = (
     ("The node and its quorum", tables.ClusterOptions),
