@@ -35,7 +35,8 @@ class Entry(NamedTuple):
 class File(Protocol):
     """A file that is appended to, read at positions, and truncated. Errors are `OSError`.
 
-    One of `fsync` is `SyncFailed` if what was written may be lost, another one if it was not tried.
+    `fsync` raises `SyncFailed` if written data may be lost, and any other OSError if no sync was
+    tried.
     """
 
     path: str
@@ -79,7 +80,7 @@ class Lock(Protocol):
 class Disk(Protocol):
     """The file system operations of the log. Paths are strings; errors are `OSError`.
 
-    Those of a failed fsync are `SyncFailed`, in `write_atomic` too.
+    A failed fsync raises `SyncFailed`, in `write_atomic` too.
     """
 
     def create(self, path: str) -> File:
@@ -98,7 +99,7 @@ class Disk(Protocol):
         """Write a small file that does not exist: after a kill it may be missing or empty."""
 
     def write_atomic(self, path: str, data: bytes) -> None:
-        """Replace a small file so that after a crash it is the old one or the new one, whole."""
+        """Replace a small file: after a crash it is the old file or the new file, whole."""
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory of that name."""
@@ -113,7 +114,7 @@ class Disk(Protocol):
         """The entries of a directory, in no particular order."""
 
     def make_directory(self, path: str) -> None:
-        """Create a directory, and those above it. Raises FileExistsError."""
+        """Create a directory and its parents. Raises FileExistsError."""
 
     def remove_tree(self, path: str) -> None:
         """Remove a directory with its contents, if it exists."""

@@ -54,8 +54,8 @@ class CorruptLog(Exception):
 class Opening:
     """How the last stop left a log: clean or not, and the offsets in its checkpoints.
 
-    After a clean stop the files are trusted. Otherwise the segments from the one that holds the
-    recovery point on are scanned, and checksums verified from the recovery point on.
+    After a clean stop the files are trusted. Otherwise the segment that holds the recovery point
+    and all later segments are scanned, and checksums verified from the recovery point on.
     """
 
     is_clean: bool
@@ -256,9 +256,9 @@ class _Recovery:
         )
 
     def _find_older_epochs(self, trusted: Sequence[Segment]) -> None:
-        """Find epochs older than all in the checkpoint file, which a power cut may have emptied.
+        """Find epochs below the oldest in the checkpoint file, which a power cut may have emptied.
 
-        Only trusted segments are read here; the scan finds the epochs of the others.
+        Only trusted segments are read here; the scan finds the epochs of all other segments.
         """
         if not trusted:
             return

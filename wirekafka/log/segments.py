@@ -147,7 +147,7 @@ class Segments(Sequence[Segment]):
         self._all[number : number + len(segments)] = [by]
 
     def delete_retired(self, now_ms: int) -> int | None:
-        """Remove files whose delete delay has passed; when the next is due, None for never."""
+        """Remove files whose delete delay has passed; returns when the next is due, or None."""
         retired = self._retired
         if not retired:
             return None

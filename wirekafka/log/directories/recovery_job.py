@@ -80,7 +80,7 @@ def afterwards(opening: Opening) -> Opening:
 
 
 Recover = Callable[[Sequence[RecoveryJob], RecoveryProgress], set[str]]
-"""Runs jobs, which are given longest first; returns the directories of those that succeeded."""
+"""Runs jobs, which are given longest first; returns the directories of the jobs that succeeded."""
 
 
 def scanned(

@@ -113,7 +113,7 @@ class VoterChanges:
         return done
 
     def answered(self, answer: VersionsAnswer | KafkaError, now_ms: int) -> None:
-        """Append the voter set with the new voter, once it is known what that one supports."""
+        """Append the voter set with the new voter, once its supported versions are known."""
         change = self._change
         if change is None or change.adding is None or change.end_offset is not None:
             return

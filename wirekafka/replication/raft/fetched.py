@@ -1,4 +1,4 @@
-"""What a follower of the metadata quorum asks its leader for, and what it gets."""
+"""The requests of a follower of the metadata quorum to its leader, and their responses."""
 
 from __future__ import annotations
 

@@ -29,8 +29,9 @@ _RETRY_MS = 200
 
 
 Sync = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
-"""Calls its first argument, which syncs files, on any thread, and then the second one, on the
-caller's thread, with None or the exception that was raised. Both may happen before it returns."""
+"""Calls its first argument, which syncs files, on any thread, and then its second argument, on the
+caller's thread, with None or the exception that the sync raised. Both calls may happen before it
+returns."""
 
 
 def sync_inline(run: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
@@ -110,9 +111,9 @@ class MetadataLog:
 
     @property
     def voters_before(self) -> VoterSet | None:
-        """The voters before the newest ones, while it is not known that those are committed.
+        """The previous voter set, while the newest voter set is not known to be committed.
 
-        None if they are, or if log and snapshot have no earlier voters.
+        None if it is committed, or if log and snapshot have no earlier voter set.
         """
         offset = self._history.voters_offset
         uncommitted = offset is not None and offset >= self._committed
@@ -126,7 +127,7 @@ class MetadataLog:
             await promise
 
     def read_batches(self) -> Iterator[Buffer]:
-        """Read the newest snapshot's batches, then those after it in the log.
+        """Read the newest snapshot's batches, then the log's batches behind it.
 
         Raises `BadSnapshot`, or `WrongQuorum` if the log's beginning was deleted and no snapshot
         covers it.

@@ -1,4 +1,4 @@
-"""What a node does by itself in each of its roles: requests, timeouts, fetching."""
+"""The actions of a node in each of its roles: requests, timeouts, fetching."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SILENCE = (Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT)
 
 
 class Polling(Transitions):
-    """Runs a node's role: after each event it does what is due, and says when to be called next."""
+    """Runs a node's role: takes the due actions after each event, and sets the next deadline."""
 
     def __init__(self, parts: RaftParts):
         super().__init__(parts)
@@ -67,7 +67,7 @@ class Polling(Transitions):
         self._poll(now_ms)
 
     def _poll(self, now_ms: int) -> None:
-        """Do what is due in the present role, and in each one that follows from it."""
+        """Take the due actions of the present role, and of each role that follows from them."""
         self._has_changed = True
         if self._is_polling or not self._is_started:
             return
@@ -90,7 +90,7 @@ class Polling(Transitions):
             self.on_output()
 
     def _poll_role(self, now_ms: int) -> int:
-        """Do what is due in the present role; returns when the next thing is."""
+        """Take the due actions of the present role; returns when the next action is due."""
         role = self._role
         match role:
             case Unattached():
@@ -122,9 +122,10 @@ class Polling(Transitions):
     def _may_be_needed(self) -> bool:
         """Whether this node was a voter until a record that perhaps no other node has.
 
-        A leader of two voters that removes itself, and ends before the other voter has fetched
-        that, would block both: the other one needs its vote, but has a shorter log. So it leads
-        once more, as in Raft's membership changes (section 4.2.2 of Ongaro's thesis).
+        A leader of two voters that removes itself, and ends before the other voter has fetched the
+        removal, would block both: the other voter needs its vote, but has a shorter log. So the
+        removed leader leads once more, as in Raft's membership changes (section 4.2.2 of Ongaro's
+        thesis).
         """
         before = self.log.voters_before
         return self._parts.can_vote and before is not None and before.contains(self._own)
@@ -200,7 +201,7 @@ class Polling(Transitions):
 
     @property
     def _announce_ms(self) -> int:
-        """How often a leader announces itself to those that do not fetch, and its resignation."""
+        """The interval in ms at which a leader announces itself, or its resignation, to voters."""
         return max(self._options.fetch_timeout_ms // 2, 1)
 
     def _poll_resigned(self, role: Resigned, now_ms: int) -> int:
@@ -263,7 +264,7 @@ class Polling(Transitions):
         return _or_never(self._sending.free_at(voter.id))
 
     def _fetch_anywhere(self, now_ms: int) -> int:
-        """Fetch from any node, which responds with the leader it knows, if it is not that."""
+        """Fetch from any node: a node that does not lead responds with the leader that it knows."""
         if self.voters.is_only(self._own):
             return _NEVER
         if not self._sending.is_free(ANY, now_ms):
@@ -286,7 +287,7 @@ class Polling(Transitions):
         )
 
     def _position(self) -> FetchPosition | None:
-        """The next Fetch; None until the log is synced, which its offset promises the leader."""
+        """The next Fetch; None until the log is synced, since the Fetch's offset promises that."""
         if self._parts.can_vote and not self._is_synced():
             return None
         position = self.log.position
@@ -299,7 +300,7 @@ class Polling(Transitions):
         )
 
     def _due_update(self, role: Follower, now_ms: int) -> Request | None:
-        """The request that makes the voter set list this node as it is, if that is due."""
+        """The request that updates this node's entry in the voter set; None if no update is due."""
         if now_ms < role.update_at_ms or not self._parts.can_vote:
             return None
         own = self._parts.voter
@@ -328,7 +329,7 @@ class Polling(Transitions):
     # Responses
 
     def _learned(self, outgoing: Outgoing, answer: Answer, now_ms: int) -> bool:
-        """Take up the leadership in a response; False if there is nothing else to do with it."""
+        """Take up the leadership in a response; False if nothing else remains to be done."""
         assert not isinstance(answer, VersionsAnswer)
         epoch, error = answer.leadership.epoch, answer.error
         if error:
@@ -365,7 +366,10 @@ class Polling(Transitions):
             self._become_candidate(role.retries, now_ms)
 
     def _take(self, role: Follower, outgoing: Outgoing, answer: FetchAnswer, now_ms: int) -> None:
-        """Append what the leader sent, or do what it says instead. Raises as `Raft.answered`."""
+        """Append the leader's records, or truncate or begin a snapshot if the response says so.
+
+        Raises as `Raft.answered`.
+        """
         request = outgoing.request
         assert isinstance(request, FetchPosition)
         if request.leader_epoch != self._election.elected.epoch:

@@ -44,11 +44,11 @@ logger = logging.getLogger(__name__)
 class Raft(Polling):
     """One node of a quorum: voter or observer, in one of KRaft's states (KIP-595, 853, 996).
 
-    It opens no connection and has no clock. Whoever drives it calls one method for each request
-    received, `answered` for each response, and `tick` at `deadline`; afterwards it sends what
-    `take_outbox` returns. All times are in ms. Before a response is sent, `durable` must have
-    returned: epochs and votes are synced off the event loop. Requests that depend on them stay
-    out of the outbox until then.
+    A Raft opens no connection and has no clock. Its driver calls one method for each request
+    received, `answered` for each response, and `tick` at `deadline`; afterwards the driver sends
+    the requests that `take_outbox` returns. All times are in ms. Before a response is sent,
+    `durable` must have returned: epochs and votes are synced off the event loop. Requests that
+    depend on them stay out of the outbox until then.
     """
 
     def load(self) -> None:
@@ -106,7 +106,7 @@ class Raft(Polling):
         return self._deadline if self._not_installed is None else 0
 
     def tick(self, now_ms: int) -> None:
-        """Do what is due: elections, announcements, resignation without a majority, fetches.
+        """Take the due actions: elections, announcements, resignation without a majority, fetches.
 
         Raises the error of a snapshot that could not be installed, after which the node must stop:
         OSError, KafkaError, UnusableDirectory.

@@ -27,7 +27,7 @@ _RECORDS_PER_BATCH = 1000
 
 
 class SnapshotId(NamedTuple):
-    """What a snapshot covers: all records below `end_offset`, the last of them in `epoch`."""
+    """The extent of a snapshot: the records below `end_offset`, the last with epoch `epoch`."""
 
     end_offset: int
     epoch: int

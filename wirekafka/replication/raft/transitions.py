@@ -28,7 +28,7 @@ Role = Unattached | Nominee | Follower | Leading | Resigned
 
 
 class Transitions:
-    """The state of a node, and what changes its role."""
+    """The state of a node, and the changes of its role."""
 
     def __init__(self, parts: RaftParts):
         self.log = parts.log
@@ -87,7 +87,7 @@ class Transitions:
 
     @property
     def voters(self) -> VoterSet:
-        """The voters at the end of the log, or those of the configuration."""
+        """The voters at the end of the log, or the configured voters."""
         return self.log.voters
 
     @property
@@ -232,7 +232,7 @@ class Transitions:
     # Leading
 
     def _advance(self, role: Leading, now_ms: int) -> None:
-        """Commit what a majority of the present voters has synced."""
+        """Commit the records that a majority of the present voters has synced."""
         log = self.log
         role.use(log.voters)
         high_watermark = role.advanced(log.synced_offset)
@@ -334,7 +334,7 @@ class Transitions:
     def _first_election(self, now_ms: int) -> int:
         """As `_election_timeout`, but at once in a new quorum, where nobody can have a leader.
 
-        If others have one after all, they refuse the pre-vote of a node without records.
+        If there is a leader after all, its voters refuse the pre-vote of a node without records.
         """
         if self._election.elected.epoch > 0 or self.log.end_offset > 0:
             return self._election_timeout(now_ms)
