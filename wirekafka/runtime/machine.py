@@ -103,16 +103,16 @@ class Outcome:
 class Machine(Protocol):
     """State folded over records.
 
-    Hard state changes in `replay` alone. Soft state (parked tickets, session timers, members
-    that are not recorded) is lost when the machine is rebuilt, and changes only through the
-    effects of an `Outcome`: `decide` and `tick` change nothing, so that an outcome whose append
-    is refused leaves no trace. What a command changes in a larger piece of soft state it changes
-    in a copy, which an effect puts in the old one's place.
+    Hard state changes in `replay` alone. Soft state (parked tickets, session timers, members that
+    are not recorded) is lost when the machine is rebuilt, and changes only through the effects of
+    an `Outcome`: `decide` and `tick` change nothing, so that an outcome whose append is refused
+    leaves no trace. A command changes a larger piece of soft state in a copy, and an effect
+    replaces the old piece by the copy.
     """
 
     timers: Timers
-    """Deadlines by key. Those that follow from records are set by `replay`, the others by
-    outcomes."""
+    """Deadlines by key. `replay` sets the deadlines that follow from records, outcomes set all
+    others."""
 
     def decide(self, command: Any, ticket: Ticket, now_ms: int) -> Outcome:
         """Decide on `command`: reply, or keep `ticket` for a later outcome.
@@ -130,7 +130,7 @@ class Machine(Protocol):
         """
 
     def tick(self, key: Hashable, now_ms: int) -> Outcome:
-        """Decide what follows from the expiry of the timer `key`.
+        """Decide on the expiry of the timer `key`.
 
         The runtime drops the timer with the outcome's other effects, before them. If the append
         is refused, it keeps the timer and sets it to a second later.

@@ -1,4 +1,4 @@
-"""One value that may arrive later, and pauses; awaiting what has arrived allocates no future."""
+"""Promises of one value, and pauses; awaiting a value that has arrived allocates no future."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class DirectPromise(Promise):
     def __init__(self) -> None:
         self._value = _PENDING
         self.resume: Callable[[], None] | None = None
-        """What `set` calls; None until the promise is awaited."""
+        """The callback of `set`; None until the promise is awaited."""
 
     def set(self, value: Any) -> None:
         if self._value is not _PENDING:
@@ -87,8 +87,9 @@ class DirectPromise(Promise):
 class DirectRun:
     """Runs a coroutine without a task, and until it is stopped.
 
-    It goes on at once where it awaits a `DirectPromise`: a task, or what `start` runs, would take
-    another turn of the event loop and its system calls. The coroutine must handle its own errors.
+    The coroutine goes on at once where it awaits a `DirectPromise`: a task, or a coroutine run by
+    `start`, would take another turn of the event loop and its system calls. The coroutine must
+    handle its own errors.
     """
 
     __slots__ = ("_coroutine", "_has_stopped", "_is_running")
@@ -136,8 +137,8 @@ class DirectRun:
 def start(coroutine: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine without a task: at once up to its first wait, then as its futures complete.
 
-    The coroutine must handle its own errors: one that escapes is raised here, or in the callback
-    of the future that resumed it.
+    The coroutine must handle its own errors: an error that escapes is raised here, or in the
+    callback of the future that resumed it.
     """
     try:
         waited = coroutine.send(None)
@@ -153,8 +154,9 @@ async def computed(
 ) -> _Result:
     """Compute something by `run_apart`, which may use a thread.
 
-    What has not begun when this coroutine is closed is dropped with all that it refers to: clients
-    that leave at once could otherwise have any amount of work and memory wait for the thread.
+    Work that has not begun when this coroutine is closed is dropped with all objects that it refers
+    to: clients that leave at once could otherwise have any amount of work and memory wait for the
+    thread.
     """
     waiting, found, done = [compute], list[_Result](), Promise()
 
@@ -200,7 +202,7 @@ class Pauses:
             self._waiting.discard(over)
 
     def end(self) -> None:
-        """End all waits now, and later ones at once."""
+        """End all present waits, and every later wait at once."""
         self.has_ended = True
         for over in tuple(self._waiting):
             over.set(None)

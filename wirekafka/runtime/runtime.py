@@ -52,7 +52,7 @@ class Runtime:
     `observer_failed` is called when an observer has failed too often and gets no more batches.
 
     With a `linger_ms` above 0, records of several commands are appended as one batch, up to so much
-    later. If that append is refused, all of these commands fail, and the machine is rebuilt.
+    later. If that append is refused, all of its commands fail, and the machine is rebuilt.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class Runtime:
     def write_collected(self) -> None:
         """Append the records that linger, before something else is appended to the log.
 
-        Raises what the log raises; the machine is then being rebuilt.
+        Raises the log's errors; the machine is then being rebuilt.
         """
         if self._lingering is not None:
             self._lingering.flush()
@@ -197,9 +197,9 @@ class Runtime:
     def observe(self, observer: Observer) -> Observation:
         """Deliver every batch of records to `observer` once it is committed.
 
-        Each is delivered once and in order, never while a command runs: a batch that a command
-        commits at once is delivered at the end of the outermost `post`, before that returns. An
-        observer added before the machine is first loaded also gets what the log holds.
+        Batches are delivered once and in order, never while a command runs: a batch that a command
+        commits at once is delivered at the end of the outermost `post`, before `post` returns. An
+        observer added before the machine is first loaded also gets the batches in the log.
         """
         observation = Observation(
             observer, self._clock, self._applied, self._observer_failed or _ignore

@@ -67,9 +67,8 @@ class IsrKeeper:
         self._is_sending = False
         self._has_stopped = False
         self.shrinks = self.expands = self.refusals = 0
-        """How many proposals were accepted, and how many refused or outdated.
-
-        Those whose decision arrives after the metadata that it led to count as well.
+        """How many proposals were accepted, and how many were refused or outdated. A proposal also
+        counts if its decision arrives after the metadata with its result.
         """
         self._failures: set[str] = set()
         """The messages of failures that are logged already and persist."""
@@ -90,7 +89,7 @@ class IsrKeeper:
             self._timer.cancel()
 
     def note(self, partition: Partition) -> None:
-        """Queue a check of one partition, of which a follower has caught up."""
+        """Queue a check of a partition after one of its followers has caught up."""
         self._due[partition] = None
         if not self._is_sending and not self._has_stopped:
             self._is_sending = True

@@ -74,7 +74,7 @@ class Membership:
         self._timer: Timer | None = None
         self._reported_cordoned: Sequence[bytes] = ()
         self._failed_directories: dict[bytes, bool] = {}
-        """By id of a failed log directory: whether a controller knows of it."""
+        """By id of a failed log directory: whether a controller knows of the failure."""
         self.on_unreported: Callable[[Exception], None] = lambda error: None
         """Called if no controller could be informed of a failed log directory in time."""
         self._is_leaving = False
@@ -123,8 +123,8 @@ class Membership:
     def report_failed(self, directory: bytes) -> None:
         """Report a failed log directory, by its id, in this heartbeat and all later ones.
 
-        If none is answered within `log.dir.failure.timeout.ms`, `on_unreported` is called: until
-        then the controllers take its partitions to be in service.
+        If no heartbeat is answered within `log.dir.failure.timeout.ms`, `on_unreported` is called:
+        until then the controllers take the directory's partitions to be in service.
         """
         self._failed_directories[directory] = False
         self._clock.call_later(

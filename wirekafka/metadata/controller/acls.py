@@ -34,7 +34,7 @@ _RANGES_SINCE = 32
 
 @dataclass(frozen=True)
 class CreateAcls:
-    """Add ACLs; the reply is an error or None for each. One that exists already is no error."""
+    """Add ACLs; the reply is an error or None for each. An existing ACL is no error."""
 
     acls: Sequence[Acl]
 

@@ -52,7 +52,7 @@ class Decision(NamedTuple):
     """Records to append as one batch, and the reply once they are committed.
 
     `effects` change soft state, in order, once the records are appended. The first portion of a
-    `sweep` belongs to the batch; the others follow in batches of their own.
+    `sweep` belongs to the batch; further portions follow in batches of their own.
     """
 
     records: Sequence[Message]

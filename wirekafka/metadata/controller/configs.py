@@ -71,7 +71,7 @@ class AlterConfigs:
 
 @dataclass(frozen=True)
 class ReplaceConfigs:
-    """Replace all values of resources: those not listed are removed (AlterConfigs)."""
+    """Replace all values of resources: unlisted options are removed (AlterConfigs)."""
 
     resources: Sequence[ResourceChanges]
     validate_only: bool = False
@@ -251,9 +251,9 @@ def _keep_cluster_min_isr(resource: ResourceChanges, before: Values, after: Valu
 def _check_cordoned(
     before: str | None, after: str | None, state: ControllerState, *, is_direct: bool
 ) -> None:
-    """Refuse cordoned directories before there are such, and unknown ones (KIP-1066).
+    """Refuse cordoned directories below their feature level, and unknown directories (KIP-1066).
 
-    Only the broker knows its directories: without it, entries can be removed but not added.
+    Only the broker knows its directories: elsewhere, entries can be removed but not added.
     """
     if state.image.metadata_version < CORDONED_SINCE:
         raise KafkaError(

@@ -38,7 +38,7 @@ class Controller:
         *,
         voters: Callable[[], Collection[int]] | None = None,
     ):
-        """`image` is the state to go on from; None is that of a new cluster."""
+        """`image` is the state to go on from; None is the state of a new cluster."""
         self.timers = Timers()
         now = config()
         self.state = ControllerState(
@@ -100,7 +100,7 @@ class Controller:
         return self._judge(key, now_ms)
 
     def _judge(self, id: int, now_ms: int) -> Outcome:
-        """Decide what follows from the end of a broker's session."""
+        """Decide on a broker whose session has ended."""
         sessions = self.state.sessions
         outcome = Outcome()
         match sessions.judge(id, now_ms):

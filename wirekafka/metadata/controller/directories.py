@@ -36,7 +36,8 @@ class Member(Protocol):
 class AssignDirectories:
     """Note in which log directories (ids of 16 bytes) a broker's replicas are.
 
-    The reply has an `Error` for each replica, NONE except for those deleted or moved meanwhile.
+    The reply has an `Error` for each replica, NONE unless the replica was deleted or moved
+    meanwhile.
     """
 
     broker_id: int

@@ -1,4 +1,4 @@
-"""Feature levels: those this version supports, those of a new cluster, and their updates."""
+"""Feature levels: the supported levels, the levels of a new cluster, and updates."""
 
 from __future__ import annotations
 

@@ -42,8 +42,9 @@ class Heartbeat:
     """A broker's heartbeat, possibly with a request to be fenced or shut down.
 
     The reply is a `Standing`. `metadata_offset` is the last offset the broker has applied,
-    `log_end` the end of the controller's log when this is submitted; `cordoned` are ids of log
-    directories, None from a broker that did not report any; `offline` those of failed ones.
+    `log_end` the end of the controller's log when this is submitted; `cordoned` are the ids of
+    cordoned log directories, None from a broker that did not report any; `offline` the ids of
+    failed directories.
     """
 
     broker_id: int
@@ -114,9 +115,9 @@ class Heartbeat:
     def _changes(
         self, state: ControllerState, broker: BrokerImage, step: tuple[_State, _State]
     ) -> tuple[list[Message], Sweep | None]:
-        """The records of the step, of failed directories and of cordoned ones, in this order.
+        """The records of the step, of failed directories, and of cordoned directories.
 
-        If partitions change by the step, directories have to wait for the next heartbeat.
+        If the step changes partitions, directories have to wait for the next heartbeat.
         """
         first: list[Message] = []
         last: list[Message] = []
@@ -160,7 +161,7 @@ def fencing(broker: BrokerImage) -> Message:
 
 
 def expired(state: ControllerState, broker: BrokerImage) -> tuple[list[Message], Sweep | None]:
-    """The records that fence a broker whose session is over; the sweep has further ones."""
+    """The records that fence a broker whose session is over; the sweep has further records."""
     sweep = elections.without(state, broker.id)
     return begin(state.image, (), replace(sweep, last=lambda: [fencing(broker)]))
 

@@ -45,7 +45,7 @@ class AllocateProducerIds:
 class ProducerIdSupply:
     """A broker's supply of unused producer ids.
 
-    A restart discards the rest of a block: which ids of it were assigned is not recorded.
+    A restart discards the rest of a block: assigned ids are not recorded.
     """
 
     def __init__(self, allocate: Callable[[], Awaitable[Block]]):

@@ -60,7 +60,7 @@ class AlterQuotas:
     changes: Sequence[QuotaChange]
     validate_only: bool = False
     unknown_hosts: Container[str] = ()
-    """Those of `hosts` that have no address."""
+    """The names in `hosts` without an address."""
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
         """Return a record for each quota that changes."""
@@ -224,9 +224,9 @@ def entities(image: SecurityImage) -> dict[Entity, dict[str, float]]:
 
 
 def enforce(quotas: ClientQuotas, committed: Committed) -> ClientQuotas | None:
-    """Apply the quotas in a batch of metadata, or of a snapshot, to those that a node enforces.
+    """Apply the quotas in a batch of metadata or a snapshot to a node's enforced quotas.
 
-    Returns them, or None if none is left.
+    Returns the enforced quotas, or None if none is left.
     """
     if committed.is_snapshot:
         quotas.clear()
@@ -238,7 +238,7 @@ def enforce(quotas: ClientQuotas, committed: Committed) -> ClientQuotas | None:
 
 
 def in_order(parts: Mapping[str, str | None]) -> Entity:
-    """Return an entity's types with their names, in the one order that Kafka lists them in."""
+    """Return an entity's types with their names, in Kafka's order."""
     return tuple(sorted(parts.items(), key=_by_type))
 
 

@@ -109,8 +109,10 @@ def _call_off(
 def _move(
     topic: TopicImage, partition: PartitionImage, target: list[int], rules: Rules
 ) -> PartitionChangeRecord | None:
-    """As in Kafka, replicas being added count as present, so that they are removed again; and if
-    nothing is added or removed, what a reassignment in progress adds or removes stays."""
+    """As in Kafka, replicas being added count as present, so that they are removed again.
+
+    If nothing is added or removed, the additions and removals of a reassignment in progress stay.
+    """
     present = partition.replicas
     adding = sorted(set(target).difference(present))
     removing = sorted(set(present).difference(target))

@@ -149,7 +149,7 @@ class RegisterBroker:
     features: Features = field(default_factory=lambda: SUPPORTED)
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Return the registration record, after those that remove it from ISRs.
+        """Return the registration record, after the records that remove the broker from ISRs.
 
         Raises DUPLICATE_BROKER_REGISTRATION while the session of another incarnation lasts,
         INVALID_REGISTRATION, and UNSUPPORTED_VERSION for a feature level that the broker does not

@@ -29,8 +29,8 @@ class NewToken(NamedTuple):
 class CreateToken:
     """Create a token; the reply is a `NewToken`. Principals are texts such as "User:alice".
 
-    A `max_lifetime_ms` that is not positive, or larger than `delegation.token.max.lifetime.ms`,
-    is replaced by that.
+    A `max_lifetime_ms` that is not positive, or larger than `delegation.token.max.lifetime.ms`, is
+    replaced by this option's value.
     """
 
     owner: str
@@ -61,10 +61,10 @@ class CreateToken:
 
 @dataclass(frozen=True, slots=True)
 class RenewToken:
-    """Set a later or earlier expiry; the reply is that in wall-clock milliseconds.
+    """Set a later or earlier expiry; the reply is the expiry in wall-clock milliseconds.
 
     A `period_ms` that is not positive, or larger than `delegation.token.expiry.time.ms`, is
-    replaced by that.
+    replaced by this option's value.
     """
 
     hmac: bytes
@@ -93,7 +93,7 @@ class ExpireToken:
     period_ms: int
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Return the changed record, or the one that removes the token. Raises KafkaError."""
+        """Return the changed record, or the record that removes the token. Raises KafkaError."""
         token = _found(state, self.hmac)
         _check_may_renew(token, self.requester)
         if self.period_ms < 0:

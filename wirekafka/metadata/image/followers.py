@@ -1,4 +1,4 @@
-"""What partition leaders need from the metadata image: their followers' brokers, and throttles."""
+"""The parts of the metadata image for partition leaders: followers' brokers, and throttles."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class ImageBrokers:
 def replication_throttle(
     image: MetadataImage, config: BrokerConfig, role: str
 ) -> ReplicationThrottle:
-    """The throttle of what this broker replicates; `role` is `leader` or `follower` (KIP-73)."""
+    """The throttle of this broker's replication; `role` is `leader` or `follower` (KIP-73)."""
     windows = config.replication_quota_window_num, config.replication_quota_window_size_seconds
     return _throttle(image, config.node_id, f"{role}.replication.throttled.rate", windows)
 
 
 def relocation_throttle(image: MetadataImage, config: BrokerConfig) -> ReplicationThrottle:
-    """The throttle of what this broker copies between its log directories (KIP-113)."""
+    """The throttle of copies between this broker's log directories (KIP-113)."""
     windows = (
         config.alter_log_dirs_replication_quota_window_num,
         config.alter_log_dirs_replication_quota_window_size_seconds,
