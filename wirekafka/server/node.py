@@ -67,8 +67,8 @@ class Platform:
     clock: Callable[[], Clock] = _loop_clock
     """Called by `Node.start` on the event loop that the node runs on."""
     node_clock: Callable[[], Clock] | None = None
-    """The clock by which nodes watch each other: that of heartbeats, of requests to other nodes
-    and of the quorum. None is `clock`; a test that stops that one, or lets it leap, has another."""
+    """The clock by which nodes watch each other, for heartbeats, requests to other nodes and the
+    quorum. None is `clock`; a test that stops `clock`, or lets it leap, has another."""
     disk: Callable[[], Disk] = RealDisk
     net: Net = field(default_factory=SocketNet)
     new_id: Callable[[], bytes] = _new_id
@@ -106,7 +106,7 @@ class Node:
     """A broker with its listeners and periodic tasks, on the running event loop."""
 
     def __init__(self, config: BrokerConfig, platform: Platform | None = None):
-        """`config` is one that `refuse_unsupported` accepts."""
+        """`config` must have passed `refuse_unsupported`."""
         self._config = config
         self._platform = platform or Platform()
         self._bindings = Bindings(self._platform.net)
@@ -123,12 +123,12 @@ class Node:
 
     @property
     def listeners(self) -> Sequence[Listener]:
-        """All listeners, in the configured order, those of the controller last."""
+        """All listeners, in the configured order, the controller's listeners last."""
         return self._bindings.listeners
 
     @property
     def start_line(self) -> str:
-        """What has started where, for the log."""
+        """The line of the log about the started node and its addresses."""
         broker = self.broker
         return start_line(self._config, broker.cluster_id, broker.directories, self._bindings)
 
@@ -210,7 +210,7 @@ class Node:
             listener.connection = _measured(self._platform.measures)
 
     async def _check_config(self, cluster: Mapping[str, str], own: Mapping[str, str]) -> None:
-        """Raise ConfigError if dynamic settings, of all brokers and of this one, are unusable."""
+        """Raise ConfigError if dynamic settings, of all brokers or of this broker, are unusable."""
         config = self.broker.config
         if config.sources.refers({**cluster, **own}):
             # Config providers read files, which may be on a network.

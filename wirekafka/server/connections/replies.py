@@ -14,7 +14,7 @@ _SIZE = Struct(">i")
 class Replies:
     """Encoded responses in the order of their requests, each after its size prefix.
 
-    Small ones share one bytearray; records are referenced, not copied.
+    Small responses share one bytearray; records are referenced, not copied.
     """
 
     __slots__ = ("buffers", "tail")

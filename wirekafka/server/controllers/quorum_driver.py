@@ -117,7 +117,7 @@ class QuorumDriver:
             peer.close()
 
     def _schedule(self) -> None:
-        """Send what is in the outbox, after the call that put it there has returned."""
+        """Send the requests in the outbox, after the call that added them has returned."""
         if not self._is_scheduled and not self._is_closed:
             self._is_scheduled = True
             self._parts.clock.call_later(0, self._flush)
@@ -191,7 +191,7 @@ class QuorumDriver:
         return decoded(request, response, wire.listener)
 
     def _address(self, outgoing: Outgoing) -> Address:
-        """The address of the receiver; of one server after the other if that may be any."""
+        """The address of the receiver; if any server will do, one server after the other."""
         if outgoing.endpoint is not None:
             return Address(*outgoing.endpoint)
         servers = self._parts.servers

@@ -60,11 +60,11 @@ class Route:
 class RemoteChannel(MessageChannel):
     """Sends a broker's requests to the active controller.
 
-    A request is sent again, to the controller that is active then, when the connection is lost, no
-    response arrives in time, another controller has become active, or the response is
-    NOT_CONTROLLER. Heartbeats, ISR changes, directory assignments and all other requests each have
-    a connection of their own, as in Kafka, because controllers serve the requests of a connection
-    one after the other.
+    A request is sent again, to the controller then active, when the connection is lost, no response
+    arrives in time, another controller has become active, or the response is NOT_CONTROLLER.
+    Heartbeats, ISR changes, directory assignments and all other requests each have a connection of
+    their own, as in Kafka, because controllers serve the requests of a connection one after the
+    other.
     """
 
     def __init__(self, route: Route):
@@ -79,21 +79,22 @@ class RemoteChannel(MessageChannel):
 
     @property
     def controller_versions(self) -> Mapping[int, tuple[int, int]]:
-        """As `ControllerChannel`; those of the controller that was sent the last heartbeat."""
+        """As `ControllerChannel`, of the controller that was sent the last heartbeat."""
         return self._heartbeats.versions or self._general.versions
 
     async def send(self, request: Request, version: int) -> Any:
-        """As `MessageChannel`; in an older version than `version` if the controller requires that.
+        """As `MessageChannel`; in an older version than `version` if the controller requires it.
 
         Raises KafkaError: REQUEST_TIMED_OUT if no controller has answered within half of
-        `broker.session.timeout.ms` for registrations and heartbeats, and a minute for others.
+        `broker.session.timeout.ms` for registrations and heartbeats, and within a minute for other
+        requests.
         """
         return await self._lane_of(type(request)).send(request, version)
 
     async def follow(self) -> None:
         """As `MessageChannel`, but for at most two seconds, since the change itself has been made.
 
-        It waits for the high watermark that the controller reports, which covers the change.
+        Waits for the high watermark that the controller reports, which covers the change.
         """
         try:
             offset = await self._high_watermark()
@@ -188,9 +189,9 @@ class _Lane:
             await pause(clock, BACKOFF.delay_ms(attempt))
 
     def leave_others(self, active: Controller) -> None:
-        """Close the connection in half a second if it is to another controller than the active one.
+        """Close a connection to a controller that is not active in half a second.
 
-        That one may be cut off and never respond; if it is not, it responds in this time.
+        The other controller may be cut off and never respond; otherwise it responds in this time.
         """
         connected = self._connected
         if connected is not None and connected.controller != active:

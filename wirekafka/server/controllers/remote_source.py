@@ -42,7 +42,7 @@ class Controllers:
         self._connect_timeout_ms = config.socket_connection_setup_timeout_ms
         self._config: Callable[[], BrokerConfig] = lambda: config
         self.quorum_traffic = PeerTraffic()
-        """What this node has exchanged with others as an observer or a voter."""
+        """The traffic of this node as an observer or a voter."""
         self._security: PeerSecurity | None = None
         # A node on its own connects to no controller, and need not say how.
         if controllers.addresses(config) or not config.has_own_controller:
@@ -156,7 +156,7 @@ class RemoteSource:
         )
 
     def load(self) -> None:
-        """Deliver the newest snapshot; what is committed after it, only the leader can report."""
+        """Deliver the newest snapshot; only the leader knows which later records are committed."""
         self.log.load()
         self._raft.load()
 

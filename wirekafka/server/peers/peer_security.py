@@ -31,7 +31,7 @@ _UNSIGNED = f"{_OAUTH}internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandl
 class PeerSecurity:
     """The security of connections to one listener, which has the same name on every node.
 
-    As in Kafka, the options are those of this node's listener of that name: its key store and trust
+    As in Kafka, the options of this node's listener of the same name apply: its key store and trust
     store, and the login module of its SASL mechanism. The stores are read again when they have
     changed, for the connections that follow; other options stay as they are, as in Kafka.
     """

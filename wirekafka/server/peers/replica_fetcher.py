@@ -50,7 +50,7 @@ class Connection(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What fetchers need from their broker."""
+    """The broker, as its fetchers see it."""
 
     node_id: int
     clock: Clock
