@@ -45,8 +45,8 @@ logger = logging.getLogger(__name__)
 class ControllerParts:
     """The dependencies of a controller. Ids are 16 bytes, the incarnation's random for each start.
 
-    `voter` is this node; `voters` are those of the configuration, which count until the log has
-    some. `endpoints` are this node's controller listeners, `listener` the name of the one for
+    `voter` is this node; `voters` are the configured voters, which count until the log has a voter
+    set. `endpoints` are this node's controller listeners, `listener` the name of the listener for
     requests between controllers. `published` is the image of the committed metadata. `bootstrap`
     are the first records of a new cluster; `sync` runs the log's fsyncs; `failed` is called when an
     observer of the log has failed too often, and the node must stop.
@@ -74,7 +74,7 @@ class ControllerRole:
     """A controller: while it leads the quorum, it decides on changes of the metadata.
 
     Otherwise it only follows, and commands fail with NOT_CONTROLLER. `load` reads the log and
-    writes nothing; whoever drives `raft` starts it.
+    writes nothing; the driver of `raft` starts it.
     """
 
     def __init__(self, parts: ControllerParts):
@@ -123,9 +123,9 @@ class ControllerRole:
         self.raft.on_resigned = self._resign
 
     def load(self) -> None:
-        """Read the log, delivering what is known to be committed to the observers.
+        """Read the log, and deliver the batches known to be committed to the observers.
 
-        That is everything if this node is the only voter, else the newest snapshot. Raises as
+        These are all batches if this node is the only voter, else the newest snapshot. Raises as
         `QuorumLog.load`, `Raft.load` and `Raft.check_alone`.
         """
         self.quorum.load()
@@ -291,7 +291,7 @@ class _Ahead:
         self.when_committed = quorum.when_committed
 
     def machine(self) -> Controller:
-        """A machine with a copy of the committed image; `read_batches` has what it lacks."""
+        """A machine with a copy of the committed image; `read_batches` has the later records."""
         role, parts = self._role, self._role.parts
         self._begin = parts.published.end_offset
         image = parts.published.image.copied()

@@ -90,7 +90,7 @@ def _single(request: AddPartitionsToTxnRequest) -> _Transaction:
 
 
 async def _add_for_client(transaction: _Transaction, call: Call) -> _Errors:
-    """Add what a client may write to, which internal topics are not."""
+    """Add the partitions that a client may write to, which never include internal topics."""
     partitions = _partitions(transaction)
     if not call.is_authorized(WRITE, TRANSACTIONAL_ID, transaction.transactional_id):
         return dict.fromkeys(partitions, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -120,7 +120,7 @@ async def _add_for_broker(transaction: _Transaction, call: Call, outcome: Promis
 async def _add(
     transaction: _Transaction, client_version: int, call: Call, refused: frozenset[tuple[str, int]]
 ) -> _Errors:
-    """Add all partitions, or none of them if one does not exist or is `refused`."""
+    """Add all partitions, or none if any partition does not exist or is `refused`."""
     partitions = _partitions(transaction)
     failed = _unknown(partitions, call) | dict.fromkeys(refused, Error.TOPIC_AUTHORIZATION_FAILED)
     if failed:

@@ -60,7 +60,7 @@ async def fetch_metadata(request: FetchRequest, call: ControllerCall) -> FetchRe
 
 
 def _only_partition(request: FetchRequest, version: int) -> FetchRequest.Topic.Partition | None:
-    """The requested partition, if it is that of the metadata and no other is requested."""
+    """The requested partition, if it is the metadata's partition and the only one requested."""
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return None
     topic = request.topics[0]

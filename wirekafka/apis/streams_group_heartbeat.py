@@ -211,7 +211,8 @@ def _check_fields(request: StreamsGroupHeartbeatRequest) -> None:
 async def _create(reply: StreamsHeartbeatReply, call: Call) -> Sequence[Status]:
     """Create missing topics; returns the status with the errors of earlier attempts.
 
-    If the client may not create one of them, none is created, and the status lists those.
+    If the client may not create some of the topics, none is created, and the status lists the
+    refused topics.
     """
     refused = _not_creatable([topic.name for topic in reply.missing], call)
     if refused:

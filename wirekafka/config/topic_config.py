@@ -26,7 +26,7 @@ class TopicConfig(TopicOptions):
     """Whether the log stores batches unchanged, whatever keys and past timestamps they have."""
 
     def __init__(self, **values: Any) -> None:
-        """Take values by attribute, parsed and checked. Raises TypeError for an unknown one."""
+        """Take values by attribute, parsed and checked. Raises TypeError for an unknown option."""
         if unknown := values.keys() - _DEFAULTS.keys():
             raise TypeError(f"no topic options: {', '.join(sorted(unknown))}")
         for attribute, default in _DEFAULTS.items():
@@ -109,7 +109,7 @@ class TopicConfig(TopicOptions):
 
 
 def inherited(broker: BrokerOptions, option: Option[Any]) -> Any:
-    """The broker's value of a topic or group option: the first one set in its chain."""
+    """The broker's value of a topic or group option: the first set option of its chain."""
     if not option.chain:
         return option.default
     for follower in option.chain:

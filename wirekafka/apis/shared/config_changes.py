@@ -34,7 +34,7 @@ Submit = Callable[[Sequence[ResourceChanges]], Awaitable[list[KafkaError | None]
 async def alter(
     resources: Sequence[ResourceChanges], call: Call, applied: Applied, submit: Submit, turns: Turns
 ) -> list[KafkaError | None]:
-    """Check each resource, submit the valid ones to the controller, return errors in order."""
+    """Check each resource, submit valid resources to the controller, return errors in order."""
     counts = await turns.count((resource.type, resource.name) for resource in resources)
     outcome: list[KafkaError | None] = []
     passed: list[ResourceChanges] = []

@@ -167,7 +167,7 @@ class Ignored(NamedTuple):
 
 
 def ignored(config: BrokerConfig) -> Iterator[Ignored]:
-    """Yield the static settings that have no effect, but for those of a default value."""
+    """Yield the static settings without effect whose value is not the default."""
     for name, setting in sorted(config.sources.static.items()):
         option = BROKER.get(name) or overridden(name)
         if option is None or option.name not in IGNORED:

@@ -51,7 +51,7 @@ def own_names(config: BrokerConfig) -> set[str]:
 
 
 def controller_names(config: BrokerConfig) -> list[str]:
-    """Return the names of the controllers' listeners; unlike others, Kafka takes them as given."""
+    """Return the names of the controllers' listeners, which Kafka takes as they are written."""
     return list(config.controller_listener_names)
 
 
@@ -186,7 +186,7 @@ def _ip_version(host: str) -> int:
 def _advertised(
     config: BrokerConfig, bound: tuple[Listener, ...], protocols: dict[str, str]
 ) -> tuple[Listener, ...]:
-    """The advertised endpoints: as configured, else the bound ones."""
+    """The advertised endpoints: as configured, else the bound endpoints."""
     if not config.advertised_listeners:
         return bound
     of_controllers = controller_names(config)

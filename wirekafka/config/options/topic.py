@@ -16,7 +16,7 @@ _MILLISECONDS = {"hours": 3_600_000, "minutes": 60_000}
 
 
 def scale(option: Option[Any]) -> int:
-    """The factor from a broker option's unit to that of the topic option that defaults to it."""
+    """The factor from a broker option's unit to the unit of the topic option that follows it."""
     return _MILLISECONDS.get(option.name.rsplit(".", 1)[-1], 1)
 
 
@@ -34,8 +34,8 @@ def follows(
 ) -> Option[Any]:
     """Declare an option whose type, check and default are those of a broker option.
 
-    Several broker options set one value in several units, the finest first: the default is the
-    first that is set.
+    Several broker options set one value in several units, the finest first: the first set option is
+    the default.
     """
     chain = (first, *others)
     default = next(

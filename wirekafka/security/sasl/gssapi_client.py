@@ -17,7 +17,7 @@ class KerberosLogin:
     """Where a node's tickets come from, and the service that it requests tickets for."""
 
     principal: str | None
-    """The node's own name; None is the one in the ticket cache."""
+    """The node's own name; None is the name in the ticket cache."""
     store: dict[str, str]
     """The keytab and the cache, as MIT's Kerberos names them."""
     service: str

@@ -1,6 +1,6 @@
 """Accepts and makes unsigned JSON Web Tokens, which prove nothing: for tests only (KIP-255).
 
-As in Kafka, this is what OAUTHBEARER does where no `sasl.server.callback.handler.class` is set.
+As in Kafka, OAUTHBEARER does this where no `sasl.server.callback.handler.class` is set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LIFETIME_S = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsecuredValidator:
-    """Reads the claims of tokens with the algorithm `none`, as Kafka's validator of that name."""
+    """Reads the claims of tokens with the algorithm `none`, as Kafka's unsecured validator."""
 
     subject_claim: str = "sub"
     scope_claim: str = "scope"
