@@ -36,7 +36,12 @@ _READ = re.compile(r"\b(?:\w*config(?:\(\))?|own)\.(\w+)")
 # Options of groups are read by name, with or without the kind of the group.
 _NAMED = re.compile(r'"([a-z]+(?:\.[a-z]+)+)"')
 _THROUGH = {
-    "metadata_topic_config": ("metadata.log.segment.bytes", "metadata.log.segment.ms"),
+    "metadata_topic_config": (
+        "internal.metadata.delete.delay.millis",
+        "internal.metadata.log.segment.bytes",
+        "metadata.log.segment.bytes",
+        "metadata.log.segment.ms",
+    ),
     "node_id": ("broker.id",),
     "data_directories": ("log.dirs", "log.dir"),
     "is_compacted": ("cleanup.policy",),

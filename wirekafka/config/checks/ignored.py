@@ -138,7 +138,6 @@ _BY_REASON: Mapping[str, Sequence[str]] = {
         "early.start.listeners",
         "group.streams.num.warmup.replicas",
         "internal.metadata.max.batch.size.in.bytes",
-        "log.preallocate",
         "replica.socket.receive.buffer.bytes",
         "server.max.startup.time.ms",
         "socket.connection.setup.timeout.max.ms",
