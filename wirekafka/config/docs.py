@@ -52,8 +52,9 @@ _THROUGH = {
 _NOT_WHOLLY = {
     "authorizer.class.name": "Only Kafka's `StandardAuthorizer` is supported.",
     "streams.assignor.name": "The only one is `sticky`.",
-    "sasl.login.callback.handler.class": "Only Kafka's handler of unsigned OAUTHBEARER tokens is "
-    "supported, for logins at other nodes.",
+    "sasl.login.callback.handler.class": "Only Kafka's handlers of OAUTHBEARER are supported, for "
+    "logins at other nodes.",
+    "sasl.oauthbearer.jwt.retriever.class": "Only Kafka's own classes are supported.",
     **dict.fromkeys(JAVA_SECURITY, "Other values are refused."),
     **dict.fromkeys(DECIDING_CLASSES, "Only Kafka's own classes are supported."),
 }
