@@ -54,6 +54,7 @@ _NOT_WHOLLY = {
     "streams.assignor.name": "The only one is `sticky`.",
     "sasl.login.callback.handler.class": "Only Kafka's handlers of OAUTHBEARER are supported, for "
     "logins at other nodes.",
+    "sasl.kerberos.kinit.cmd": "A value that is set at run time is not used.",
     "sasl.oauthbearer.jwt.retriever.class": "Only Kafka's own classes are supported.",
     **dict.fromkeys(JAVA_SECURITY, "Other values are refused."),
     **dict.fromkeys(DECIDING_CLASSES, "Only Kafka's own classes are supported."),

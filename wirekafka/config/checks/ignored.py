@@ -93,12 +93,6 @@ _BY_REASON: Mapping[str, Sequence[str]] = {
         "ssl.secure.random.implementation",
     ),
     "ssl.enabled.protocols decides": ("ssl.protocol",),
-    "a Kerberos login lasts for one connection, from the keytab": (
-        "sasl.kerberos.kinit.cmd",
-        "sasl.kerberos.min.time.before.relogin",
-        "sasl.kerberos.ticket.renew.jitter",
-        "sasl.kerberos.ticket.renew.window.factor",
-    ),
     "the work is done when it is due, not at intervals": (
         "log.flush.start.offset.checkpoint.interval.ms",
         "log.initial.task.delay.ms",

@@ -22,6 +22,7 @@ from wirekafka.security.sasl.token_endpoint import LOGIN_HANDLER
 from wirekafka.security.sasl.unsecured import unsigned_token
 from wirekafka.security.tls_context import Secured, Settings
 from wirekafka.server.peers.node_token import NodeToken
+from wirekafka.server.peers.ticket_renewal import TicketRenewal
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class PeerSecurity:
         self._secured: Secured | None = None
         self._settings: Settings | None = None
         self._token: NodeToken | None = None
+        self._renewal: TicketRenewal | None = None
         if self.uses_tls:
             self.tls()
         if self.logs_in:
@@ -115,6 +117,8 @@ class PeerSecurity:
         """
         if self._token is not None:
             return client.BearerClient(await self._token.get(now_ms))
+        if self._renewal is not None:
+            self._renewal.start()
         return self._login_without_provider(now_ms, host)
 
     def _check_login(self) -> None:
@@ -127,6 +131,9 @@ class PeerSecurity:
             self._token = NodeToken(own, module)
         else:
             self._login_without_provider(0, "")
+            if self.mechanism == gssapi_client.NAME:
+                login = self._kerberos()
+                self._renewal = TicketRenewal(own, login) if login.uses_cache else None
 
     def _login_without_provider(self, now_ms: int, host: str) -> ClientExchange:
         module = mechanisms.login_module(self._config, self._listener, self.mechanism)
@@ -135,14 +142,18 @@ class PeerSecurity:
                 self._require_unsigned()
                 return client.BearerClient(unsigned_token(module, now_ms))
             if self.mechanism == gssapi_client.NAME:
-                own = self._config.for_listener(self._listener, self.mechanism)
-                return KerberosLogin.of(module, own.sasl_kerberos_service_name).start(host)
+                return self._kerberos().start(host)
             return client.exchange_of(
                 self.mechanism, module, lambda: secrets.token_urlsafe(_NONCE_BYTES)
             )
         except (ValueError, AuthenticationFailed, KerberosUnavailable) as error:
             reason = f"cannot log in at other nodes by {self.mechanism}: {error}"
             raise ConfigError("sasl.jaas.config", "[hidden]", reason) from None
+
+    def _kerberos(self) -> KerberosLogin:
+        module = mechanisms.login_module(self._config, self._listener, self.mechanism)
+        own = self._config.for_listener(self._listener, self.mechanism)
+        return KerberosLogin.of(module, own.sasl_kerberos_service_name)
 
     def _require_unsigned(self) -> None:
         own = self._config.for_listener(self._listener, self.mechanism)
