@@ -10,6 +10,7 @@ from typing import Any
 from wirekafka.config import options as tables
 from wirekafka.config.checks.differences import DIFFERENCES
 from wirekafka.config.checks.group_bounds import BOUNDING
+from wirekafka.config.checks.ignored import IGNORED
 from wirekafka.config.checks.unsupported import DECIDING_CLASSES, JAVA_SECURITY
 from wirekafka.config.loggers import OF_KAFKA
 from wirekafka.config.option import Option, Type, text_of
@@ -219,9 +220,17 @@ def _lacking(table: Table, used: set[str]) -> list[str]:
     names = [
         name for name, option in sorted(table.items()) if name not in used and not option.internal
     ]
-    if not names:
+    by_reason: dict[str, list[str]] = {}
+    for name in names:
+        known = [each.name for each in (table[name], *table[name].chain) if each.name in IGNORED]
+        by_reason.setdefault(IGNORED[known[0]] if known else "", []).append(f"`{name}`")
+    if not by_reason:
         return []
-    return ["", "Known, without effect yet: " + ", ".join(f"`{name}`" for name in names) + "."]
+    listed = (
+        ", ".join(each) + (f" ({reason})" if reason else "")
+        for reason, each in sorted(by_reason.items())
+    )
+    return ["", "Known, without effect: " + "; ".join(listed) + "."]
 
 
 def _shown(table: Table, used: set[str]) -> Iterable[Option[Any]]:

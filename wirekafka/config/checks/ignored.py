@@ -93,6 +93,8 @@ _BY_REASON: Mapping[str, Sequence[str]] = {
         "ssl.secure.random.implementation",
     ),
     "ssl.enabled.protocols decides": ("ssl.protocol",),
+    "controllers' listeners are always served before the metadata is there, as by Kafka's default, "
+    "and brokers' as soon as it is": ("early.start.listeners",),
     "the work is done when it is due, not at intervals": (
         "log.flush.start.offset.checkpoint.interval.ms",
         "log.initial.task.delay.ms",
@@ -103,7 +105,6 @@ _BY_REASON: Mapping[str, Sequence[str]] = {
         "controller.performance.always.log.threshold.ms",
         "controller.performance.sample.period.ms",
         "controller.quorum.append.linger.ms",
-        "early.start.listeners",
         "group.streams.num.warmup.replicas",
         "internal.metadata.max.batch.size.in.bytes",
         "replica.socket.receive.buffer.bytes",
