@@ -27,7 +27,7 @@ from wirekafka.metadata.image.image import BROKER, MetadataImage
 from wirekafka.protocol.records import metadata as r
 from wirekafka.quotas.address_quotas import Resolve, unresolved
 from wirekafka.quotas.client_quotas import ClientQuotas
-from wirekafka.replication.raft.metadata_log import Sync, sync_inline
+from wirekafka.replication.raft.metadata_log import MetadataRetention, Sync, sync_inline
 from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
@@ -103,6 +103,9 @@ class ControllerRole:
             MetadataCodec(),
             voters=parts.voters,
             sync=parts.sync,
+            retention=MetadataRetention(
+                parts.config.metadata_max_retention_bytes, parts.config.metadata_max_retention_ms
+            ),
         )
         """The metadata log."""
         self.quorum.on_failure = self._fail

@@ -156,7 +156,9 @@ def test_large_messages_are_cut(broker, wire):
     broker.create_topic("wide", partitions=3000)
     watch = wire.watch(Choice("mine"))
     AdminClient({"bootstrap.servers": broker.bootstrap_servers, "client.id": "mine"}).list_topics()
-    metadata = [each for each in wire.read(watch) if each.api == "Metadata"][-1]
+    # The library also asks for brokers alone.
+    answers = [each for each in wire.read(watch) if each.api == "Metadata"]
+    metadata = max(answers, key=lambda each: len(each.response))
     assert len(metadata.response) < 100_000
     assert "... and" in metadata.response
 

@@ -171,9 +171,11 @@ class BrokerConfig(BrokerOptions):
     def metadata_topic_config(self) -> TopicConfig:
         """The configuration of the metadata log, which no topic override changes."""
         return TopicConfig(
-            segment_bytes=self.metadata_log_segment_bytes,
+            segment_bytes=self.internal_metadata_log_segment_bytes
+            or self.metadata_log_segment_bytes,
             segment_ms=self.metadata_log_segment_ms,
             max_message_bytes=self.socket_request_max_bytes,
+            file_delete_delay_ms=self.internal_metadata_delete_delay_millis,
             retention_ms=-1,
             retention_bytes=-1,
         )

@@ -16,6 +16,7 @@ from wirekafka.log.disk_errors import OUT_OF_DESCRIPTORS, SyncFailed
 Buffer = bytes | bytearray | memoryview
 
 _READ_BYTES = 1 << 16
+_KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE
 _MOST_BUFFERS = 1024  # IOV_MAX on Linux and macOS
 
 
@@ -52,7 +53,13 @@ class File(Protocol):
         """Wait until what was written is on the medium. May be called from another thread."""
 
     def truncate(self, size_bytes: int) -> None:
-        """Truncate the file to a smaller size."""
+        """Truncate the file to a smaller size; the space that was preallocated is freed."""
+
+    def preallocate(self, size_bytes: int) -> None:
+        """Reserve space for a file of that size, whose present size does not change.
+
+        Never fails: without space, or where that is not supported, appends reserve it.
+        """
 
     def rename(self, path: str) -> None:
         """Rename the file within its directory; open readers are not affected."""
@@ -357,6 +364,10 @@ class RealFile:
         self.size_bytes = size_bytes
         self._torn = False
 
+    def preallocate(self, size_bytes: int) -> None:
+        with suppress(OSError):
+            _reserve(self._descriptor if self._descriptor >= 0 else self._open(), size_bytes)
+
     def rename(self, path: str) -> None:
         os.replace(self.path, path)
         self.path = path
@@ -459,6 +470,20 @@ def _fsync_open(descriptor: int, path: str) -> None:
         os.fsync(descriptor)
     except OSError as error:
         raise SyncFailed(error.errno, error.strerror, path) from error
+
+
+def _reserve(descriptor: int, size_bytes: int) -> None:
+    """Reserve blocks as `fallocate --keep-size` does. Raises OSError."""
+    import ctypes  # Only where a log is preallocated.
+
+    allocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+    if allocate is None:
+        return  # Not on macOS. Python's own function would change the file's size.
+    offset_type = ctypes.c_int64
+    allocate.argtypes = (ctypes.c_int, ctypes.c_int, offset_type, offset_type)
+    if allocate(descriptor, _KEEP_SIZE, 0, size_bytes) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
 
 
 def _after(buffers: Sequence[Buffer], skip: int) -> list[Buffer]:

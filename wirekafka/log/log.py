@@ -90,7 +90,7 @@ class Log:
     @classmethod
     def create(cls, disk: Disk, directory: str, config: TopicConfig, now_ms: int) -> Log:
         """Create an empty log in an existing directory. Raises OSError."""
-        return cls(disk, directory, config, recovery.create(disk, directory, now_ms))
+        return cls(disk, directory, config, recovery.create(disk, directory, config, now_ms))
 
     @classmethod
     def open(cls, disk: Disk, directory: str, config: TopicConfig, opening: Opening) -> Log:

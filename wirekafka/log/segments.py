@@ -98,7 +98,8 @@ class Segments(Sequence[Segment]):
 
     def add(self, base_offset: int, now_ms: int) -> None:
         """Create a new active segment."""
-        self._all.append(Segment.create(self._disk, self._directory, base_offset, now_ms))
+        config = self._config
+        self._all.append(Segment.create(self._disk, self._directory, base_offset, config, now_ms))
         self._changed()
 
     def truncate(self, offset: int, now_ms: int) -> None:

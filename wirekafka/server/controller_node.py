@@ -191,6 +191,7 @@ class ControllerNode:
             for listener in self.listeners:
                 listener.sweep(now_ms)
             self._snapshots.write_if_due(self.source.controller.config, now_ms)
+            self._snapshots.clean_if_due(now_ms)
         except Exception:
             logger.exception("Keeping house failed; it is repeated")
         self._keep_house_later()

@@ -40,7 +40,6 @@ logger = logging.getLogger(__name__)
 _MOST_FILES = 1 << 20
 _SWITCH_S = 0.0002
 _LOOPBACK = "127.0.0.1"
-_REQUEST_LOGGER = "kafka.request.logger"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +180,6 @@ def _platform(new: Format, monitoring: Monitoring | None) -> Platform:
         required_cluster_id=new.cluster_id,
         first_users=new.first_users,
     )
-    if logging.getLogger(_REQUEST_LOGGER).level == logging.DEBUG:
-        from wirekafka.server.monitoring.request_log import RequestLog
-
-        platform = replace(platform, hook=RequestLog())
     if monitoring is None:
         return platform
     return replace(platform, measures=monitoring.measures, sync=monitoring.timed(platform.sync))

@@ -21,7 +21,14 @@ from wirekafka.replication.partition.replica import NO_EPOCH, NO_LEADER
 from wirekafka.replication.raft import snapshot_file
 from wirekafka.replication.raft.deliveries import Deliveries
 from wirekafka.replication.raft.fetched import Fetched, Position
-from wirekafka.replication.raft.metadata_log import MetadataLog, Sync, WrongQuorum, sync_inline
+from wirekafka.replication.raft.metadata_log import (
+    AS_LITTLE_AS_POSSIBLE,
+    MetadataLog,
+    MetadataRetention,
+    Sync,
+    WrongQuorum,
+    sync_inline,
+)
 from wirekafka.replication.raft.quorum_state import QuorumState
 from wirekafka.replication.raft.snapshot_file import SnapshotId
 from wirekafka.replication.raft.voter_set import VoterSet
@@ -60,8 +67,9 @@ class QuorumLog(MetadataLog):
         *,
         voters: VoterSet | None = None,
         sync: Sync = sync_inline,
+        retention: MetadataRetention = AS_LITTLE_AS_POSSIBLE,
     ):
-        super().__init__(log, disk, clock, sync)
+        super().__init__(log, disk, clock, sync, retention)
         self._codec = codec
         self._static_voters = voters or VoterSet()
         self._deliveries = Deliveries(self._read_log, codec, self.again_later)

@@ -109,6 +109,18 @@ def _batches(
     yield control_batch(last, frame.now_ms)
 
 
+def contained_ms(data: Buffer) -> int:
+    """The timestamp of the newest record in a snapshot file. Raises `BadSnapshot`."""
+    for _, header in batches(memoryview(data)):
+        for record in decode_records(memoryview(data)[: header.size_bytes]):
+            if control_type(record.key) == ControlType.SNAPSHOT_HEADER:
+                return SnapshotHeaderRecord.decode(
+                    record.value or b"", 0
+                ).last_contained_log_timestamp
+        break
+    raise BadSnapshot("it has no header")
+
+
 def decode(data: Buffer) -> Iterator[Buffer]:
     """Split a snapshot file into batches, control batches included. Raises `BadSnapshot`."""
     end = 0

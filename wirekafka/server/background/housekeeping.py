@@ -154,7 +154,9 @@ class Housekeeping:
 
     def _snapshot_metadata(self) -> None:
         broker = self._broker
-        broker.metadata_snapshots.write_if_due(broker.config, broker.clock.now_ms())
+        now_ms = broker.clock.now_ms()
+        broker.metadata_snapshots.write_if_due(broker.config, now_ms)
+        broker.metadata_snapshots.clean_if_due(now_ms)
 
     def _retain(self) -> int | None:
         """Delete segments beyond retention.ms or retention.bytes, or below the log start offset.

@@ -98,8 +98,10 @@ class Pipeline:
     """Serves the requests of all connections of one broker, or of one controller."""
 
     __slots__ = (
+        "_around",
         "_caches",
         "_hook",
+        "_inner",
         "_known_route",
         "_routes",
         "is_for_controllers",
@@ -118,15 +120,26 @@ class Pipeline:
         self._caches: list[Cache | None] = [None] * 256
         """By the low byte of the API key. Empty with a hook, which must see every request."""
         self._hook: Hook | None
+        self._around: Callable[[Hook | None], Hook] | None = None
         self.hook = hook
 
     @property
     def hook(self) -> Hook | None:
         """What is called in place of the handlers; may be changed between two requests."""
-        return self._hook
+        return self._inner
 
     @hook.setter
     def hook(self, hook: Hook | None) -> None:
+        self._inner = hook
+        self._use_hooks()
+
+    def wrap(self, around: Callable[[Hook | None], Hook] | None) -> None:
+        """Put a hook around `hook`, whichever that is or becomes; None puts it off again."""
+        self._around = around
+        self._use_hooks()
+
+    def _use_hooks(self) -> None:
+        hook = self._inner if self._around is None else self._around(self._inner)
         self._hook = hook
         caches = hook is None and self._routes is BROKERS
         self._use_cache(ProduceCache() if caches else None)

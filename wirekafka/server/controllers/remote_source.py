@@ -14,6 +14,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.broker.source import SourceParts
 from wirekafka.metadata.image.framing import MetadataCodec
 from wirekafka.replication.raft.messages import NO_DIRECTORY
+from wirekafka.replication.raft.metadata_log import MetadataRetention
 from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
@@ -122,6 +123,9 @@ class RemoteSource:
             MetadataCodec(),
             voters=known.voters,
             sync=foundation.sync,
+            retention=MetadataRetention(
+                config.metadata_max_retention_bytes, config.metadata_max_retention_ms
+            ),
         )
         self.feed = self.log.observe(parts.published.take, foundation.failed)
         self._raft = Raft(

@@ -318,7 +318,7 @@ class _Link:
     async def log_in(self) -> None:
         """Authenticate by SASL, at first and before the session expires. Raises as `open`."""
         security = self._options.security
-        exchange = security.new_login(self._clock.now_ms(), self._options.host)
+        exchange = await security.new_login(self._clock.now_ms(), self._options.host)
         session_ms = await log_in(self._ask, security.mechanism, exchange)
         now_ms = self._clock.now_ms()
         self._login_due_ms = now_ms + session_ms if session_ms is not None else None
