@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from wirekafka.clock import Clock
 
@@ -14,7 +13,7 @@ _Result = TypeVar("_Result")
 _PENDING = object()
 
 
-class Promise:
+class Promise(Generic[_Result]):
     """A value set once and awaited by one caller; a `BaseException` is raised there."""
 
     __slots__ = ("_future", "_value")
@@ -28,7 +27,7 @@ class Promise:
         """Whether the value has arrived."""
         return self._value is not _PENDING
 
-    def set(self, value: Any) -> None:
+    def set(self, value: _Result | BaseException) -> None:
         """Deliver the value; ignored if there is one already."""
         if self._value is not _PENDING:
             return
@@ -36,29 +35,33 @@ class Promise:
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
-    def result(self) -> Any:
+    def result(self) -> _Result:
         """The value that arrived; raised if it is an exception."""
         assert self.done, "the value has not arrived"
-        if isinstance(self._value, BaseException):
-            raise self._value
-        return self._value
+        value: _Result | BaseException = self._value
+        if isinstance(value, BaseException):
+            raise value
+        return value
 
-    async def within(self, clock: Clock, limit_ms: float) -> Any:
+    async def within(self, clock: Clock, limit_ms: float) -> _Result | None:
         """Wait for the value; it is None if none has arrived after `limit_ms`."""
-        timer = clock.call_later(limit_ms, partial(self.set, None))
+        timer = clock.call_later(limit_ms, self._time_out)
         try:
             return await self
         finally:
             timer.cancel()
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def _time_out(self) -> None:
+        self.set(None)  # type: ignore[arg-type]  # Only `within` returns it.
+
+    def __await__(self) -> Generator[Any, None, _Result]:
         if self._value is _PENDING:
             self._future = asyncio.get_running_loop().create_future()
             yield from self._future
         return self.result()
 
 
-class DirectPromise(Promise):
+class DirectPromise(Promise[_Result]):
     """A promise for a coroutine of `DirectRun`, which goes on within `set`."""
 
     __slots__ = ("resume",)
@@ -68,17 +71,17 @@ class DirectPromise(Promise):
         self.resume: Callable[[], None] | None = None
         """What `set` calls; None until the promise is awaited."""
 
-    def set(self, value: Any) -> None:
+    def set(self, value: _Result | BaseException) -> None:
         if self._value is not _PENDING:
             return
         self._value = value
         if self.resume is not None:
             self.resume()
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[Any, None, _Result]:
         if self._value is _PENDING:
             yield self
-        value = self._value
+        value: _Result | BaseException = self._value
         if isinstance(value, BaseException):
             raise value
         return value
@@ -156,7 +159,8 @@ async def computed(
     What has not begun when this coroutine is closed is dropped with all that it refers to: clients
     that leave at once could otherwise have any amount of work and memory wait for the thread.
     """
-    waiting, found, done = [compute], list[_Result](), Promise()
+    waiting, found = [compute], list[_Result]()
+    done: Promise[None] = Promise()
 
     def begin() -> None:
         try:
@@ -177,7 +181,8 @@ async def computed(
 
 async def pause(clock: Clock, delay_ms: float) -> None:
     """Wait for `delay_ms` of the clock's time."""
-    await Promise().within(clock, delay_ms)
+    never: Promise[None] = Promise()
+    await never.within(clock, delay_ms)
 
 
 class Pauses:
@@ -185,14 +190,14 @@ class Pauses:
 
     def __init__(self, clock: Clock):
         self._clock = clock
-        self._waiting: set[Promise] = set()
+        self._waiting: set[Promise[None]] = set()
         self.has_ended = False
 
     async def wait(self, delay_ms: float) -> None:
         """Wait for `delay_ms`, or until `end`."""
         if self.has_ended:
             return
-        over = Promise()
+        over: Promise[None] = Promise()
         self._waiting.add(over)
         try:
             await over.within(self._clock, delay_ms)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from wirekafka.runtime.machine import Machine
 
-Renewal: TypeAlias = tuple[Hashable, int, Any]
+_Command_contra = TypeVar("_Command_contra", contravariant=True)
+_Result = TypeVar("_Result")
+_Result_co = TypeVar("_Result_co", covariant=True)
+
+Renewal: TypeAlias = tuple[Hashable, int, _Result]
 """The outcome of such a command: a timer's key, its new deadline in ms since the epoch, and a reply
 other than None.
 
@@ -15,8 +19,8 @@ It has the effect of an `Outcome` with that timer and that reply, and needs no t
 """
 
 
-class RenewingMachine(Machine, Protocol):
+class RenewingMachine(Machine, Protocol[_Command_contra, _Result_co]):
     """A machine that serves heartbeats to which it has nothing new to say."""
 
-    def renew(self, command: Any, now_ms: int) -> Renewal | None:
+    def renew(self, command: _Command_contra, now_ms: int) -> Renewal[_Result_co] | None:
         """Decide on `command`; None if it needs more than a renewal. Changes nothing."""

@@ -100,13 +100,13 @@ class ShareCoordinator(Shards):
 
         All of them are begun before the first reply is awaited.
         """
-        replies: list[Promise] = []
+        replies: list[Promise[Any]] = []
         for command in commands:
             replies.append(Promise())
             start(self._submit(command, replies[-1]))
         return [await _reply_or_error(reply) for reply in replies]
 
-    async def _submit(self, command: KeyedCommand, reply: Promise) -> None:
+    async def _submit(self, command: KeyedCommand, reply: Promise[Any]) -> None:
         try:
             found = await self.submit(coordinator_key(command.key), command)
             self.writes += isinstance(command, StateWrite)
@@ -147,7 +147,7 @@ class ShareCoordinator(Shards):
             )
 
 
-async def _reply_or_error(reply: Promise) -> Any | KafkaError:
+async def _reply_or_error(reply: Promise[Any]) -> Any | KafkaError:
     try:
         return await reply
     except KafkaError as error:

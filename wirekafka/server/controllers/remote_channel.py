@@ -253,7 +253,7 @@ def _is_from_inactive(response: Any) -> bool:
 
 async def _reached(route: Route, offset: int) -> None:
     """Wait until the broker's metadata has reached `offset`, for at most `_FOLLOW_FOR_MS`."""
-    over = Promise()
+    over: Promise[None] = Promise()
 
     async def follow() -> None:
         try:

@@ -168,7 +168,7 @@ class _LeaderFetcher:
         self._leader_id = place.leader_id
         self._client_id = f"broker-{surroundings.node_id}-fetcher-{place.number}"
         self._connection: Connection | None = None
-        self._pause: Promise | None = None
+        self._pause: Promise[None] | None = None
         self._last_failure: int | None = None
         self.fetcher = Fetcher(self._backoff_ms, surroundings.throttle)
         self.fetcher.on_ready = self._wake
@@ -243,11 +243,12 @@ class _LeaderFetcher:
     async def _send(self, request: Request) -> Any:
         return await self._post(Outgoing(request))
 
-    def _post(self, outgoing: Outgoing) -> DirectPromise:
+    def _post(self, outgoing: Outgoing) -> DirectPromise[Any]:
         """Send a request; its response, or a KafkaError, is to be awaited."""
         if self._connection is None:
             self._connection = self._surroundings.connect(self._leader_id, self._client_id)
-        config, answer = self._surroundings.config(), DirectPromise()
+        config = self._surroundings.config()
+        answer: DirectPromise[Any] = DirectPromise()
         self._connection.post(outgoing, answer.set, timeout_ms=config.replica_socket_timeout_ms)
         return answer
 

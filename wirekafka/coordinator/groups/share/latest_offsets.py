@@ -49,7 +49,9 @@ class LatestOffsets:
             else:
                 elsewhere.setdefault(leader_id, []).append(where)
         # All requests are sent before the first response is awaited.
-        requests = [Promise() for _ in elsewhere]
+        requests: list[Promise[dict[TopicPartition, int | KafkaError]]] = [
+            Promise() for _ in elsewhere
+        ]
         for (leader_id, wanted), request in zip(elsewhere.items(), requests, strict=True):
             start(self._request(leader_id, wanted, request))
         for request in requests:
@@ -66,7 +68,10 @@ class LatestOffsets:
         return partition.high_watermark
 
     async def _request(
-        self, leader_id: int, wanted: list[TopicPartition], request: Promise
+        self,
+        leader_id: int,
+        wanted: list[TopicPartition],
+        request: Promise[dict[TopicPartition, int | KafkaError]],
     ) -> None:
         unknown = KafkaError(Error.UNKNOWN_SERVER_ERROR, "The response omits the partition")
         try:

@@ -176,13 +176,13 @@ class ShareLeader:
 
     def acknowledge(
         self, key: ShareKey, member: str, acknowledgements: Sequence[Acknowledgement]
-    ) -> Promise:
+    ) -> Promise[None]:
         """Apply acknowledgements, and store the result.
 
         The promise raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION if nothing was fetched from the
         partition here; as `share_acknowledgement.acknowledge`; as `_storing_error`.
         """
-        promise = Promise()
+        promise: Promise[None] = Promise()
         share = self.find(key)
         if share is None:
             promise.set(KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, _NOT_HOSTED))
@@ -307,13 +307,13 @@ class ShareLeader:
 
     # Storing.
 
-    def _begin(self, share: LedShare, change: Change, promise: Promise) -> None:
+    def _begin(self, share: LedShare, change: Change, promise: Promise[None]) -> None:
         if change:
             start(self._store(share, change, promise))
         else:
             promise.set(None)
 
-    async def _store(self, share: LedShare, change: Change, promise: Promise) -> None:
+    async def _store(self, share: LedShare, change: Change, promise: Promise[None]) -> None:
         """Store a change and complete it, or roll it back."""
         machine = share.machine
         error = await self._write(share, change.stored)
