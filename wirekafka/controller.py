@@ -32,8 +32,9 @@ from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
+from wirekafka.runtime.driver import start
 from wirekafka.runtime.observation import Committed
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.promise import Promise
 from wirekafka.runtime.replicated_log import Buffer
 from wirekafka.runtime.runtime import Runtime
 from wirekafka.security.authorizer import Authorizer

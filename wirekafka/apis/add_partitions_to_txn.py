@@ -28,7 +28,8 @@ from wirekafka.protocol.add_partitions_to_txn import (
     TopicResult,
 )
 from wirekafka.replication.partition.internal_topics import INTERNAL_TOPICS
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION, TOPIC, TRANSACTIONAL_ID, WRITE
 
 _Transaction = AddPartitionsToTxnRequest.Transaction

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
 from wirekafka.clock import Clock
@@ -62,13 +62,13 @@ class Promise(Generic[_Result]):
 
 
 class DirectPromise(Promise[_Result]):
-    """A promise for a coroutine of `DirectRun`, which goes on within `set`."""
+    """A promise for a coroutine of a `Driver`, which goes on within `set`."""
 
     __slots__ = ("resume",)
 
     def __init__(self) -> None:
         self._value = _PENDING
-        self.resume: Callable[[], None] | None = None
+        self.resume: Callable[[object], None] | None = None
         """What `set` calls; None until the promise is awaited."""
 
     def set(self, value: _Result | BaseException) -> None:
@@ -76,7 +76,7 @@ class DirectPromise(Promise[_Result]):
             return
         self._value = value
         if self.resume is not None:
-            self.resume()
+            self.resume(None)
 
     def __await__(self) -> Generator[Any, None, _Result]:
         if self._value is _PENDING:
@@ -85,69 +85,6 @@ class DirectPromise(Promise[_Result]):
         if isinstance(value, BaseException):
             raise value
         return value
-
-
-class DirectRun:
-    """Runs a coroutine without a task, and until it is stopped.
-
-    It goes on at once where it awaits a `DirectPromise`: a task, or what `start` runs, would take
-    another turn of the event loop and its system calls. The coroutine must handle its own errors.
-    """
-
-    __slots__ = ("_coroutine", "_has_stopped", "_is_running")
-
-    def __init__(self, function: Callable[[], Coroutine[Any, Any, None]]):
-        """The coroutine is made, and begins, at the event loop's next turn."""
-        self._coroutine: Coroutine[Any, Any, None] | None = None
-        self._has_stopped = False
-        self._is_running = False
-        asyncio.get_running_loop().call_soon(self._begin, function)
-
-    def stop(self) -> None:
-        """End the coroutine where it waits; at its next wait if it is the caller."""
-        self._has_stopped = True
-        if self._coroutine is not None and not self._is_running:
-            self._coroutine.close()
-
-    def _begin(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if not self._has_stopped:
-            self._coroutine = function()
-            self._resume()
-
-    def _resume(self, _: object = None) -> None:
-        coroutine = self._coroutine
-        if self._has_stopped or coroutine is None:
-            return
-        self._is_running = True
-        try:
-            waited = coroutine.send(None)
-        except StopIteration:
-            return
-        finally:
-            self._is_running = False
-        if self._has_stopped:
-            coroutine.close()
-        elif waited.__class__ is DirectPromise:
-            waited.resume = self._resume
-        elif waited is None:
-            asyncio.get_running_loop().call_soon(self._resume)
-        else:
-            waited._asyncio_future_blocking = False
-            waited.add_done_callback(self._resume)
-
-
-def start(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine without a task: at once up to its first wait, then as its futures complete.
-
-    The coroutine must handle its own errors: one that escapes is raised here, or in the callback
-    of the future that resumed it.
-    """
-    try:
-        waited = coroutine.send(None)
-    except StopIteration:
-        return
-    waited._asyncio_future_blocking = False
-    waited.add_done_callback(lambda _: start(coroutine))
 
 
 async def computed(

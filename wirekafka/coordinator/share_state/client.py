@@ -24,7 +24,8 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.partition.internal_topics import SHARE_STATE_TOPIC
 from wirekafka.replication.partition.replica import NO_LEADER
 from wirekafka.runtime.backoff import Backoff
-from wirekafka.runtime.promise import Pauses, Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Pauses, Promise
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,8 @@ from wirekafka.coordinator.topic_changes import Pieces, TopicChanges
 from wirekafka.coordinator.topics import CoordinatedTopics
 from wirekafka.errors import KafkaError
 from wirekafka.replication.partition.internal_topics import SHARE_STATE_TOPIC
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 from wirekafka.runtime.replicated_log import ReplicatedLog
 from wirekafka.runtime.runtime import Runtime
 

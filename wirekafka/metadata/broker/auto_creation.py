@@ -16,7 +16,8 @@ from wirekafka.replication.partition.internal_topics import (
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
 )
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from wirekafka.metadata.controller.producer_ids import Block
 from wirekafka.metadata.controller.registration import Endpoint
 from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange
-from wirekafka.runtime.promise import Pauses, Promise, pause, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Pauses, Promise, pause
 
 logger = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from wirekafka.metadata.controller.registration import registered
 from wirekafka.metadata.controller.topic_rules import TopicRules
 from wirekafka.metadata.image.image import MetadataImage, PartitionImage, TopicImage
 from wirekafka.metadata.image.partition_change import DIRECTORIES_SINCE, Election, Goal, changed
+from wirekafka.runtime.driver import start
 from wirekafka.runtime.machine import command
-from wirekafka.runtime.promise import start
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -16,6 +15,7 @@ from wirekafka.codec.compact import skip_tags
 from wirekafka.codec.message import MalformedMessage, Response
 from wirekafka.errors import Error, KafkaError, MalformedRequest
 from wirekafka.replication.raft.metadata_log import Sync, sync_inline
+from wirekafka.runtime.driver import when_ready
 from wirekafka.runtime.promise import computed
 from wirekafka.server.connections.accounting import charge, charge_failure
 from wirekafka.server.connections.parked import Parked
@@ -289,12 +289,7 @@ class ParkedHandler:
         return self._route.key == _PRODUCE
 
     def when_ready(self, callback: Callable[[object], None]) -> None:
-        waited = self._waited
-        if waited is None:
-            asyncio.get_running_loop().call_soon(callback, None)
-            return
-        waited._asyncio_future_blocking = False  # As a task does: the future is being waited for.
-        waited.add_done_callback(callback)
+        when_ready(self._waited, callback)
 
     def resume(self, call: Call, replies: Replies) -> bool:
         quotas = call.broker.quotas

@@ -25,7 +25,8 @@ from wirekafka.protocol.describe_quorum import DescribeQuorumRequest
 from wirekafka.protocol.list_partition_reassignments import ListPartitionReassignmentsRequest
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.runtime.backoff import Backoff
-from wirekafka.runtime.promise import Promise, pause, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise, pause
 from wirekafka.server.controllers.controller_search import Controller, ControllerSearch
 from wirekafka.server.peers.peer import Peer
 

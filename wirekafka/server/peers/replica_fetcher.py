@@ -19,7 +19,8 @@ from wirekafka.replication.fetching.fetcher import Fetcher
 from wirekafka.replication.fetching.fetcher_session import FollowedKey, Plan
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.partition.partition import Partition
-from wirekafka.runtime.promise import DirectPromise, DirectRun, Promise
+from wirekafka.runtime.driver import start_later
+from wirekafka.runtime.promise import DirectPromise, Promise
 from wirekafka.server.peers.broker_connections import BrokerConnections
 from wirekafka.server.peers.follower_fetch import FollowerFetch, LeaderResponse
 from wirekafka.server.peers.leader_offsets import leader_offsets
@@ -175,7 +176,7 @@ class _LeaderFetcher:
         self._fetches = FollowerFetch(
             surroundings.node_id, surroundings.config, surroundings.broker_epoch
         )
-        self._run = DirectRun(self._fetch_all)
+        self._run = start_later(self._fetch_all)
 
     def stop(self) -> None:
         """End fetching, and close the connection."""

@@ -9,7 +9,8 @@ from wirekafka.coordinator.groups.share.leader_requests import latest_offsets
 from wirekafka.coordinator.routing import Routing, TopicPartition
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.partition.replica import NO_LEADER
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 
 
 class Led(Protocol):

@@ -34,7 +34,8 @@ from wirekafka.replication.share.acknowledgement import Acknowledgement, acknowl
 from wirekafka.replication.share.in_flight import Change, DeadLetters, StoredRun, exhausted
 from wirekafka.replication.share.partition import SharePartition
 from wirekafka.replication.share.sessions import SessionKey, ShareSessions
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 
 logger = logging.getLogger(__name__)
 
