@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from wirekafka.clock import Clock
 from wirekafka.codec.message import Message
@@ -17,7 +17,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
 from wirekafka.metadata.broker.source import Published
-from wirekafka.metadata.controller.command import Command
+from wirekafka.metadata.controller.command import ControllerCommand
 from wirekafka.metadata.controller.controller import Controller
 from wirekafka.metadata.controller.features import AbortTransaction, Bootstrap
 from wirekafka.metadata.controller.quotas import enforce
@@ -32,11 +32,14 @@ from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
+from wirekafka.runtime.driver import start
 from wirekafka.runtime.observation import Committed
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.promise import Promise
 from wirekafka.runtime.replicated_log import Buffer
 from wirekafka.runtime.runtime import Runtime
 from wirekafka.security.authorizer import Authorizer
+
+_Reply = TypeVar("_Reply")
 
 logger = logging.getLogger(__name__)
 
@@ -93,9 +96,9 @@ class ControllerRole:
         """Looks up the host names that get quotas."""
         self.parts = parts
         """The dependencies."""
-        self._waiting: dict[Promise, None] = {}
+        self._waiting: dict[Promise[Any], None] = {}
         self._term: Runtime | None = None
-        self._claimed = Promise()
+        self._claimed: Promise[None] = Promise()
         self.quorum = QuorumLog(
             parts.log,
             parts.disk,
@@ -178,14 +181,14 @@ class ControllerRole:
         assert isinstance(machine, Controller)
         return machine.image
 
-    async def submit(self, command: Command) -> Any:
+    async def submit(self, command: ControllerCommand[_Reply]) -> _Reply:
         """Run one command; returns its reply once its records are committed.
 
         Raises KafkaError: the command's error; NOT_CONTROLLER; KAFKA_STORAGE_ERROR.
         """
         return await self._settled(self.post(command))
 
-    def post(self, command: Command) -> Promise:
+    def post(self, command: ControllerCommand[_Reply]) -> Promise[_Reply]:
         """Run one command; the promise holds its reply once committed. Raises as `submit`."""
         term = self._active()
         self.quorum.check_writable()
@@ -197,7 +200,7 @@ class ControllerRole:
         """Write the voters to the log (kraft.version 1, KIP-853). Raises as `submit`."""
         self._active()
         end_offset = self.raft.keep_voters(self.clock.now_ms())
-        committed = Promise()
+        committed: Promise[None] = Promise()
         self.quorum.when_committed(end_offset, partial(committed.set, None))
         self.quorum.deliver()
         await self._settled(committed)
@@ -207,7 +210,7 @@ class ControllerRole:
             raise KafkaError(Error.NOT_CONTROLLER)
         return self._term
 
-    async def _settled(self, promise: Promise) -> Any:
+    async def _settled(self, promise: Promise[_Reply]) -> _Reply:
         """Wait for a promise; raises KafkaError if its records will never be committed."""
         if not promise.done:
             if self.quorum.failure is not None:
@@ -236,7 +239,7 @@ class ControllerRole:
         )
         start(self._claim([term.post(command) for command in first]))
 
-    async def _claim(self, tickets: Sequence[Promise]) -> None:
+    async def _claim(self, tickets: Sequence[Promise[None]]) -> None:
         try:
             for ticket in tickets:
                 await self._settled(ticket)

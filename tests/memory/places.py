@@ -55,10 +55,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "replication/share/sessions.py:ShareSessions._sessions",
         "replication/share/sessions.py:ShareSessions._by_connection",
     ),
-    "Repeated Produce requests": (
-        "server/connections/produce_cache.py:ProduceCache._known",
-        "server/connections/produce_cache.py:ProduceCache._templates",
-    ),
+    "Repeated Produce requests": ("server/connections/produce_cache.py:ProduceCache._known",),
     "Lag of groups and readers": (
         "server/monitoring/lag.py:LagTracker._ends",
         "server/monitoring/lag.py:LagTracker._elsewhere",
@@ -253,7 +250,6 @@ PASSING: Mapping[str, str] = {
     "runtime/lingering.py": "LingeringLog._batches",
     "runtime/machine.py": "Outcome.records Outcome.replies Outcome.timers",
     "server/net.py": "SocketPort._opening",
-    "server/connections/measured_pipeline.py": "CountedReplies.errors",
     "server/connections/replies.py": "Replies.buffers",
 }
 """They live as long as a request, an assignment or another computation."""

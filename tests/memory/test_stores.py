@@ -318,7 +318,7 @@ def produced(stand: Stand) -> list[Any]:
         response = stand.send(produce_request(batch(b"v")), 9, name)
         assert response.responses[0].partition_responses[0].error_code == 0
     [cache] = [each for each in gc.get_objects() if isinstance(each, ProduceCache) and each._count]
-    return [cache._known, cache._templates, stand.measures.requests._repeated]
+    return [cache._known, stand.measures.requests._repeated]
 
 
 def lags(stand: Stand) -> list[Any]:

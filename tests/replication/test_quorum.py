@@ -604,7 +604,7 @@ class LargeChange:
 
     def decide(self, state, now_ms):
         renewers = [f"User:{'r' * 1000}"] * 9000
-        return Decision([DelegationTokenRecord(token_id="large", renewers=renewers)])
+        return Decision([DelegationTokenRecord(token_id="large", renewers=renewers)], None)
 
 
 def test_a_change_of_more_than_8_mib_is_refused_and_changes_nothing(path):

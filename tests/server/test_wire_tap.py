@@ -125,7 +125,7 @@ def test_requests_are_served_from_the_cache_again_afterwards(broker, wire):
     produce(made)
     assert apis(wire.read(watch)) == ["Produce"]
     wire.stop(watch)
-    assert pipeline._caches[0] is not None
+    assert pipeline._produce_cache is not None
     for _ in range(3):
         produce(made)
     assert len(broker.records("orders")) == 5

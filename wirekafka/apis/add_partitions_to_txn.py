@@ -28,7 +28,8 @@ from wirekafka.protocol.add_partitions_to_txn import (
     TopicResult,
 )
 from wirekafka.replication.partition.internal_topics import INTERNAL_TOPICS
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION, TOPIC, TRANSACTIONAL_ID, WRITE
 
 _Transaction = AddPartitionsToTxnRequest.Transaction
@@ -51,7 +52,7 @@ async def add_partitions_to_txn(
         )
     call.authorize(CLUSTER_ACTION, CLUSTER)
     # Each waits for its own commit, so all are started before the first is awaited.
-    begun = [Promise() for _ in request.transactions]
+    begun: list[Promise[dict[tuple[str, int], Error]]] = [Promise() for _ in request.transactions]
     for transaction, outcome in zip(request.transactions, begun, strict=True):
         start(_add_for_broker(transaction, call, outcome))
     return AddPartitionsToTxnResponse(
@@ -105,7 +106,9 @@ async def _add_for_client(transaction: _Transaction, call: Call) -> _Errors:
     return await _add(transaction, FIRST_TRANSACTIONS, call, refused)
 
 
-async def _add_for_broker(transaction: _Transaction, call: Call, outcome: Promise) -> None:
+async def _add_for_broker(
+    transaction: _Transaction, call: Call, outcome: Promise[dict[tuple[str, int], Error]]
+) -> None:
     """Add or verify the partitions of one transaction for the broker that leads them."""
     try:
         outcome.set(

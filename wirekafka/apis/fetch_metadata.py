@@ -83,7 +83,7 @@ def _is_news(answer: FetchAnswer, position: FetchPosition) -> bool:
 
 async def _change(call: ControllerCall, deadline_ms: int) -> None:
     """Wait for an append, a rise of the high watermark or a change of leader, or the deadline."""
-    changed = Promise()
+    changed: Promise[None] = Promise()
     unwatch = call.controller.raft.watch(partial(changed.set, None))
     try:
         await changed.within(call.controller.clock, deadline_ms - call.now_ms)

@@ -83,7 +83,7 @@ async def _fetch(
             return _Group(group_id=group.group_id, topics=_all_topics(offsets, call))
         named, unknown = await _named(group.topics, call, turns)
         places = [(topic.name, index) for topic in named for index in topic.partition_indexes]
-        offsets = iter(
+        fetched = iter(
             await groups.submit(
                 group.group_id,
                 FetchOffsets(
@@ -100,7 +100,7 @@ async def _fetch(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=[
-                    _partition(next(offsets), topic.topic_id) for _ in topic.partition_indexes
+                    _partition(next(fetched), topic.topic_id) for _ in topic.partition_indexes
                 ],
             )
             for topic in named

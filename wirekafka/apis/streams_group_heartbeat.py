@@ -17,6 +17,7 @@ from wirekafka.coordinator.groups.streams.commands import (
     StreamsHeartbeatReply,
     check_heartbeat,
 )
+from wirekafka.coordinator.groups.streams.config import StreamsGroupOptions
 from wirekafka.coordinator.groups.streams.configure import InternalTopic
 from wirekafka.coordinator.groups.streams.group import StreamsGroup
 from wirekafka.coordinator.groups.streams.member import Endpoint as MemberEndpoint
@@ -63,7 +64,7 @@ def streams_group_heartbeat(
         and request.rebalance_timeout_ms == -1
         and not request.shutdown_application
     ):
-        quiet = QuietHeartbeat(
+        quiet: QuietHeartbeat[StreamsGroupOptions] = QuietHeartbeat(
             StreamsGroup,
             request.group_id,
             request.member_id,

@@ -53,7 +53,7 @@ class Observation:
         self._attempts = 0
         self._is_busy = False
         self._timer: Timer | None = None
-        self._waiting: list[tuple[int, Promise]] = []
+        self._waiting: list[tuple[int, Promise[None]]] = []
         self._end: Exception | None = None
 
     async def reached(self, offset: int) -> None:
@@ -63,7 +63,7 @@ class Observation:
         """
         if self.position >= offset:
             return
-        promise = Promise()
+        promise: Promise[None] = Promise()
         if self._end is not None:
             promise.set(self._end)
         else:

@@ -17,7 +17,7 @@ from wirekafka.config.checks.listener_update import check_listeners
 from wirekafka.config.checks.update import validate_broker
 from wirekafka.config.option import ConfigError
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.command import Command
+from wirekafka.metadata.controller.command import ControllerCommand
 from wirekafka.metadata.controller.configs import ResourceChanges, Values, check_changes
 from wirekafka.metadata.image.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from wirekafka.security import acl
@@ -73,7 +73,7 @@ async def submit_authorized(
     resources: Sequence[ResourceChanges],
     call: ControllerCall,
     turns: Turns,
-    command: Callable[[Any], Command],
+    command: Callable[[Any], ControllerCommand[list[KafkaError | None]]],
 ) -> list[KafkaError | None]:
     """Run the command for the resources that the client may change; return errors in order."""
     refused = await turns.map(lambda resource: why_refused(resource, call), resources)

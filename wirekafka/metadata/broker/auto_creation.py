@@ -16,7 +16,8 @@ from wirekafka.replication.partition.internal_topics import (
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
 )
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 
 logger = logging.getLogger(__name__)
 
@@ -146,7 +147,7 @@ class _Creation:
         self._clock = clock
         self._awaited_until_ms = clock.now_ms() + _PATIENCE_MS
         self._errors: Mapping[str, KafkaError | None] | None = None
-        self._waiting: list[Promise] = []
+        self._waiting: list[Promise[None]] = []
 
     def finish(self, errors: Mapping[str, KafkaError | None]) -> None:
         """Store the error of each topic for the waiting requests."""
@@ -158,7 +159,7 @@ class _Creation:
         """Wait for the end, but not for longer than `_PATIENCE_MS` after the request."""
         left_ms = self._awaited_until_ms - self._clock.now_ms()
         if self._errors is None and left_ms > 0:
-            over = Promise()
+            over: Promise[None] = Promise()
             self._waiting.append(over)
             await over.within(self._clock, left_ms)
 

@@ -12,7 +12,8 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.channel import Replica
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange
-from wirekafka.runtime.promise import pause, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import pause
 
 logger = logging.getLogger(__name__)
 

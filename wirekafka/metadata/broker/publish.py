@@ -70,7 +70,7 @@ class Publisher:
         self._lagging: dict[tuple[bytes, int], tuple[TopicImage, PartitionImage]] = {}
         self._reported = 0
         """The number of lagging partitions that was logged last."""
-        self._waiting: list[tuple[Callable[[MetadataImage], bool], Promise]] = []
+        self._waiting: list[tuple[Callable[[MetadataImage], bool], Promise[None]]] = []
 
     def take(self, committed: Committed) -> Iterator[None]:
         """Replay a batch into the image and apply it to the host; an `Observer`.
@@ -102,7 +102,7 @@ class Publisher:
     async def until(self, holds: Callable[[MetadataImage], bool]) -> None:
         """Wait until a condition holds for the image; does not suspend if it does already."""
         if not holds(self.image):
-            promise = Promise()
+            promise: Promise[None] = Promise()
             self._waiting.append((holds, promise))
             await promise
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, replace
 from enum import Enum, auto
 from functools import partial
 from typing import Any, NamedTuple
 
 from wirekafka.codec.message import Message
 from wirekafka.metadata.controller import elections
-from wirekafka.metadata.controller.command import ControllerState, Decision
+from wirekafka.metadata.controller.command import ControllerCommand, ControllerState, Decision
 from wirekafka.metadata.controller.registration import registered
 from wirekafka.metadata.controller.sweep import Sweep, begin
 from wirekafka.metadata.image.framing import CORDONED_SINCE
 from wirekafka.metadata.image.image import BrokerImage
 from wirekafka.protocol.records.metadata import BrokerRegistrationChangeRecord
+from wirekafka.runtime.machine import command
 
 
 class Standing(NamedTuple):
@@ -37,8 +38,8 @@ class _State(Enum):
     """Fenced, and free to shut down."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Heartbeat:
+@command
+class Heartbeat(ControllerCommand[Standing]):
     """A broker's heartbeat, possibly with a request to be fenced or shut down.
 
     The reply is a `Standing`. `metadata_offset` is the last offset the broker has applied,
@@ -46,6 +47,8 @@ class Heartbeat:
     cordoned log directories, None from a broker that did not report any; `offline` the ids of
     failed directories.
     """
+
+    _: KW_ONLY
 
     broker_id: int
     broker_epoch: int
@@ -56,7 +59,7 @@ class Heartbeat:
     offline: Sequence[bytes] = ()
     log_end: int = 0
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[Standing]:
         """Return the records of a state change.
 
         Raises as `registered`.

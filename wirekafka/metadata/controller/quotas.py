@@ -10,12 +10,18 @@ from typing import NamedTuple
 
 from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.command import ControllerState, Decision, bounded
+from wirekafka.metadata.controller.command import (
+    ControllerCommand,
+    ControllerState,
+    Decision,
+    bounded,
+)
 from wirekafka.metadata.image.security import SecurityImage
 from wirekafka.protocol.records.metadata import ClientQuotaRecord
 from wirekafka.quotas.address_quotas import is_address
 from wirekafka.quotas.client_quotas import ClientQuotas
 from wirekafka.quotas.precedence import CLIENT_ID, IP, USER, Entity
+from wirekafka.runtime.machine import command
 from wirekafka.runtime.observation import Committed
 
 EXACT, DEFAULT, ANY = 0, 1, 2
@@ -53,8 +59,8 @@ class QuotaChange:
     """Whether the request names a quota twice."""
 
 
-@dataclass(frozen=True)
-class AlterQuotas:
+@command
+class AlterQuotas(ControllerCommand[dict[Entity, KafkaError | None]]):
     """Change quotas, independently for each entity; the reply maps entities to an error or None."""
 
     changes: Sequence[QuotaChange]
@@ -62,7 +68,9 @@ class AlterQuotas:
     unknown_hosts: Container[str] = ()
     """The names in `hosts` without an address."""
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(
+        self, state: ControllerState, now_ms: int
+    ) -> Decision[dict[Entity, KafkaError | None]]:
         """Return a record for each quota that changes."""
         records: list[Message] = []
         reply: dict[Entity, KafkaError | None] = {}

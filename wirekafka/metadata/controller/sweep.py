@@ -94,7 +94,7 @@ class Running:
     """A sweep in progress: where its next portion begins, and the ticket of its command."""
 
     sweep: Sweep
-    ticket: Ticket
+    ticket: Ticket[Any]
     begin: int = PORTION
 
 

@@ -97,7 +97,7 @@ class MetadataLog:
         self._committed = 0
         self._last_append_ms = 0
         self._is_writing_snapshot = False
-        self._settled: list[Promise] = []
+        self._settled: list[Promise[None]] = []
         self._is_ended = False
         # Whether something is being repeated after an error that passes; logged once.
         self._is_repeating = False
@@ -142,7 +142,7 @@ class MetadataLog:
     async def settled(self) -> None:
         """Wait until no sync or snapshot is in progress; does not suspend if none is."""
         if self._is_busy:
-            promise = Promise()
+            promise: Promise[None] = Promise()
             self._settled.append(promise)
             await promise
 

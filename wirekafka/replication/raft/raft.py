@@ -124,7 +124,7 @@ class Raft(Polling):
 
         Raises KafkaError(KAFKA_STORAGE_ERROR) if that has failed.
         """
-        promise = Promise()
+        promise: Promise[None] = Promise()
         self._election.when_durable(promise.set)
         await promise
 
@@ -241,7 +241,7 @@ class Raft(Polling):
             leadership=self.leadership, size_bytes=size_bytes, position=request.position, data=data
         )
 
-    def add_voter(self, request: AddVoter, now_ms: int) -> Promise:
+    def add_voter(self, request: AddVoter, now_ms: int) -> Promise[None]:
         """Add a voter; the promise holds None once that is committed, or the KafkaError.
 
         Raises KafkaError if it is refused at once: NOT_LEADER_OR_FOLLOWER, DUPLICATE_VOTER,
@@ -249,11 +249,11 @@ class Raft(Polling):
         """
         return self._changed(self._changes().add(request, self._sending, now_ms), now_ms)
 
-    def remove_voter(self, request: RemoveVoter, now_ms: int) -> Promise:
+    def remove_voter(self, request: RemoveVoter, now_ms: int) -> Promise[None]:
         """Remove a voter, as `add_voter`; VOTER_NOT_FOUND. A leader that is removed resigns."""
         return self._changed(self._changes().remove(request, now_ms), now_ms)
 
-    def update_voter(self, request: UpdateVoter, now_ms: int) -> Promise:
+    def update_voter(self, request: UpdateVoter, now_ms: int) -> Promise[None]:
         """Change a voter's endpoints or versions, as `add_voter`; VOTER_NOT_FOUND.
 
         In a static quorum nothing is written: the leader remembers them for `keep_voters`.
@@ -267,7 +267,7 @@ class Raft(Polling):
         self._reported[key.id] = Voter(
             key.id, key.directory_id, request.endpoints, request.versions
         )
-        done = Promise()
+        done: Promise[None] = Promise()
         done.set(None)
         return done
 
@@ -397,6 +397,6 @@ class Raft(Polling):
         assert self._voter_changes is not None
         return self._voter_changes
 
-    def _changed(self, promise: Promise, now_ms: int) -> Promise:
+    def _changed(self, promise: Promise[None], now_ms: int) -> Promise[None]:
         self._poll(now_ms)
         return promise

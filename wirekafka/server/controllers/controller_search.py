@@ -64,7 +64,7 @@ class ControllerSearch:
         self._epoch = -1
         self._named: tuple[Controller, ...] = ()
         """The controllers that the last response listed."""
-        self._waiting: list[Promise] = []
+        self._waiting: list[Promise[Controller]] = []
         self._searching: asyncio.Task[None] | None = None
         self._rounds = 0
         self._is_closed = False
@@ -82,12 +82,11 @@ class ControllerSearch:
             raise KafkaError(Error.NETWORK_EXCEPTION, "the node is stopping")
         if self.active is not None:
             return self.active
-        answer = Promise()
+        answer: Promise[Controller] = Promise()
         self._waiting.append(answer)
         if self._searching is None:
             self._searching = asyncio.get_running_loop().create_task(self._search())
-        found: Controller = await answer
-        return found
+        return await answer
 
     def learned(self, controller: Controller, epoch: int) -> None:
         """Store the quorum's leader of an epoch; ignored if a newer epoch is known."""

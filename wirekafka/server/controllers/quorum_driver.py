@@ -60,11 +60,11 @@ class QuorumDriver:
         self._timer: Timer | None = None
         self._is_scheduled = False
         self._next_server = 0
-        self._caught_up = Promise()
+        self._caught_up: Promise[None] = Promise()
         self._is_awaited = False
-        self._succeeded: Promise | None = None
+        self._succeeded: Promise[None] | None = None
         self._resigned_epoch = 0
-        self._cut_off: Promise | None = None
+        self._cut_off: Promise[None] | None = None
         self._is_closed = False
         self.last_failure: KafkaError | None = None
         """Why the last request that was not answered was not, or was refused."""

@@ -25,7 +25,8 @@ from wirekafka.protocol.describe_quorum import DescribeQuorumRequest
 from wirekafka.protocol.list_partition_reassignments import ListPartitionReassignmentsRequest
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.runtime.backoff import Backoff
-from wirekafka.runtime.promise import Promise, pause, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise, pause
 from wirekafka.server.controllers.controller_search import Controller, ControllerSearch
 from wirekafka.server.peers.peer import Peer
 
@@ -254,7 +255,7 @@ def _is_from_inactive(response: Any) -> bool:
 
 async def _reached(route: Route, offset: int) -> None:
     """Wait until the broker's metadata has reached `offset`, for at most `_FOLLOW_FOR_MS`."""
-    over = Promise()
+    over: Promise[None] = Promise()
 
     async def follow() -> None:
         try:

@@ -128,7 +128,7 @@ class Peer:
         the request was sent, UNSUPPORTED_VERSION if the peer lacks the API or the version,
         INVALID_REQUEST if the request cannot be encoded.
         """
-        answer = Promise()
+        answer: Promise[None] = Promise()
         self.post(Outgoing(request), answer.set, timeout_ms=timeout_ms, version=version, most=most)
         return await answer
 
@@ -349,7 +349,7 @@ class _Link:
 
     async def _exchange(self, request: Request, version: int) -> Any:
         """Send a request that sets up the connection, and return its response."""
-        answer = Promise()
+        answer: Promise[None] = Promise()
         self._post(_Exchange(Outgoing(request), answer.set, version), version)
         return await answer
 

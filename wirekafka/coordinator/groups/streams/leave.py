@@ -25,7 +25,11 @@ from wirekafka.runtime.machine import Ticket
 
 
 def leave(
-    group: StreamsGroup, command: StreamsHeartbeat, ticket: Ticket, turn: Turn, soft: SoftStates
+    group: StreamsGroup,
+    command: StreamsHeartbeat,
+    ticket: Ticket[StreamsHeartbeatReply],
+    turn: Turn,
+    soft: SoftStates,
 ) -> None:
     """Process a heartbeat with epoch -1, or -2 from a static member that will rejoin.
 
