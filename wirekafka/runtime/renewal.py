@@ -12,8 +12,8 @@ _Result = TypeVar("_Result")
 _Result_co = TypeVar("_Result_co", covariant=True)
 
 Renewal: TypeAlias = tuple[Hashable, int, _Result]
-"""The outcome of a renewing command: a timer's key, its new deadline in ms since the epoch, and a reply
-other than None.
+"""The outcome of a renewing command: a timer's key, its new deadline in ms since the epoch, and a
+reply other than None.
 
 It has the effect of an `Outcome` with this timer and this reply, and needs no ticket.
 """
