@@ -1,5 +1,5 @@
 # Each on a fresh clone: `make demo`, `make test` and `make bench` (BENCH=--quick: four minutes).
-.PHONY: demo test simulate bench spark-matrix lint clean
+.PHONY: demo test simulate bench spark-matrix docs lint clean
 
 demo:
 	@.ci/set-up
@@ -34,6 +34,11 @@ simulate:
 	@.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),1000) \
 		$(if $(REPLICATION),--replication) $(if $(QUORUM),--quorum) \
 		$(if $(CLUSTER),--cluster)
+
+# The pages of docs/ as a site in build/site.
+docs:
+	@.ci/set-up --without-java
+	@.venv/bin/python -m mkdocs build --quiet
 
 lint:
 	@.ci/set-up --without-java

@@ -1,6 +1,7 @@
 """Lists the MBeans of a running Apache Kafka by the names of metrics that the JMX exporter makes.
 
-`python -m compat_tests.kafka_beans` writes `docs/kafka_beans.txt` anew: a line for each metric.
+`python -m compat_tests.kafka_beans` writes `docs/reference/kafka_beans.txt` anew, a line for
+each metric.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tests.eventually import eventually
 from tests.raw_client import RawClient
 from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
 
-LIST = Path(__file__).resolve().parent.parent / "docs" / "kafka_beans.txt"
+LIST = Path(__file__).resolve().parent.parent / "docs" / "reference" / "kafka_beans.txt"
 
 _JAVA = Path(__file__).with_name("java")
 _SETTINGS = f"""{SMALL_CLEANER}

@@ -15,8 +15,8 @@ from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Node, Shape
 from compat_tests.replica_audit import Workload, audit, await_full_isr
 from tests.eventually import eventually
 
-README = Path(__file__).resolve().parent.parent / "README.md"
-APACHE, OURS, OF_README, LATER = 1, 2, 3, 4
+GUIDE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "run-a-cluster.md"
+APACHE, OURS, OF_GUIDE, LATER = 1, 2, 3, 4
 UNREPLICATED = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
@@ -26,26 +26,26 @@ UNREPLICATED = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Two brokers; a third with the settings of README.md, and a fourth, are down."""
+    """Two brokers; a third with the settings of the guide, and a fourth, are down."""
     shape = Shape(brokers=(KAFKA, WIREKAFKA, WIREKAFKA, KAFKA), settings=UNREPLICATED)
     with Cluster.laid_out(shape, tmp_path_factory.mktemp("cluster")) as laid_out:
-        node = laid_out.nodes[OF_README]
-        properties = readme_properties(node, laid_out.nodes[APACHE])
+        node = laid_out.nodes[OF_GUIDE]
+        properties = guide_properties(node, laid_out.nodes[APACHE])
         (node.directory / "server.properties").write_text(properties)
         laid_out.start(APACHE, OURS)
         yield laid_out
 
 
-def readme_properties(broker: Node, controller: Node) -> str:
-    """The broker's file as README.md has it, with the values of this cluster."""
-    [block] = re.findall(r"```properties\n(.*?)```", README.read_text(), re.DOTALL)
+def guide_properties(broker: Node, controller: Node) -> str:
+    """The broker's file as the guide has it, with the values of this cluster."""
+    [block] = re.findall(r"```properties\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     values = dict(line.split("=", 1) for line in block.splitlines()) | {
         "node.id": str(broker.id),
         "controller.quorum.bootstrap.servers": f"{HOST}:{controller.controller_port}",
         "listeners": f"PLAINTEXT://{HOST}:{broker.port}",
         "log.dirs": str(broker.data),
     }
-    assert len(values) == len(block.splitlines()), "other keys than those of README.md"
+    assert len(values) == len(block.splitlines()), "other keys than those of the guide"
     return "".join(f"{name}={value}\n" for name, value in values.items())
 
 
@@ -156,15 +156,15 @@ def test_a_kill_loses_no_acknowledged_record_and_a_stop_moves_leaders(
 
 
 def test_the_settings_of_the_readme_make_a_member(cluster: Cluster, unique: str) -> None:
-    cluster.start(OF_README)
-    for id in (APACHE, OURS, OF_README):
-        assert cluster.listed_by(id) == {APACHE, OURS, OF_README}
-    topic = replicated(cluster, unique, [OF_README, APACHE], [OURS, OF_README])
+    cluster.start(OF_GUIDE)
+    for id in (APACHE, OURS, OF_GUIDE):
+        assert cluster.listed_by(id) == {APACHE, OURS, OF_GUIDE}
+    topic = replicated(cluster, unique, [OF_GUIDE, APACHE], [OURS, OF_GUIDE])
     with Workload(cluster.bootstrap, topic, 2) as workload:
         workload.goes_on()
         acknowledged = workload.stop()
     audit(cluster, topic, acknowledged)
-    take_out(cluster, OF_README)
+    take_out(cluster, OF_GUIDE)
 
 
 def test_wirekafka_goes_on_with_the_files_of_an_apache_kafka_broker(

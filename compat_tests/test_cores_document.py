@@ -1,4 +1,4 @@
-"""The commands in docs/cores.md work as written; Kafka's tools and its broker take part."""
+"""The commands in docs/how-to/use-all-cores.md work as written, with Kafka's tools and broker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from compat_tests.java_tools import JavaTools
 from tests.eventually import eventually
 from tests.ports import free_ports
 
-TEXT = (Path(__file__).resolve().parent.parent / "docs" / "cores.md").read_text()
+TEXT = (Path(__file__).resolve().parent.parent / "docs" / "how-to" / "use-all-cores.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
 READY = "wirekafka ready: "
 RECORDS = 400

@@ -49,7 +49,7 @@ TOPICS = {
     "__transaction_state": 4,
     "__share_group_state": 4,
 }
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "monitor.md"
 PROMTOOL = shutil.which("promtool")
 
 

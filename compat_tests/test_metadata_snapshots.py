@@ -13,7 +13,11 @@ from compat_tests.java_tools import JavaTools
 from spark_examples.live_broker import live_broker
 from tests.eventually import eventually
 
-OFTEN = ("metadata.log.max.record.bytes.between.snapshots=500", "metadata.log.segment.ms=100")
+OFTEN = (
+    "metadata.log.max.record.bytes.between.snapshots=500",
+    "metadata.log.segment.ms=100",
+    "metadata.max.retention.bytes=1",
+)
 
 
 @pytest.mark.timeout(240)

@@ -1,4 +1,4 @@
-"""The commands in the README work as written."""
+"""The commands in the README and in the how-to guide of clusters work as written."""
 
 import os
 import re
@@ -11,8 +11,10 @@ import pytest
 from compat_tests.conftest import RunningBroker
 from tests.ports import free_ports
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text()
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+CLUSTERS = (ROOT / "docs" / "how-to" / "run-a-cluster.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README + CLUSTERS, re.DOTALL)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The commands and the program in docs/security.md work as written."""
+"""The commands and the program in docs/how-to/secure.md work as written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compat_tests.java_tools import JavaTools
 from tests.ports import free_ports
 from wirekafka.security.client_settings import ClientAccess, confluent
 
-TEXT = (Path(__file__).resolve().parent.parent / "docs" / "security.md").read_text()
+TEXT = (Path(__file__).resolve().parent.parent / "docs" / "how-to" / "secure.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
 
 

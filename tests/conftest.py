@@ -15,6 +15,7 @@ SECURITY_TESTS = (
     "tests/server/test_hostile_tls.py",
     "tests/server/test_jwks.py",
     "tests/server/test_logins.py",
+    "tests/server/test_node_token.py",
     "tests/server/test_peer_security.py",
     "tests/server/test_request_log.py",
     "tests/server/test_tls.py",

@@ -17,35 +17,85 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import typer
 
 from docs.draw_architecture import drawing
 from tests.test_layout import LAYERS, PACKAGE, ROOT
 from wirekafka.apis.shared import registry, routes
+from wirekafka.cli import serve
+from wirekafka.cli.main import build
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import rows
 from wirekafka.errors import Error
 
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
+DOCS = ROOT / "docs"
+KINDS = ("tutorials", "how-to", "reference", "explanation")
+PAGES = (DOCS / "index.md", *sorted(path for kind in KINDS for path in (DOCS / kind).glob("*.md")))
+ARCHITECTURE = DOCS / "explanation" / "architecture.md"
+WHERE_TO_START = DOCS / "how-to" / "where-to-start.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 NAMED = (ARCHITECTURE, CONTRIBUTING)
+READ_WITH_THE_CODE = (
+    DOCS / "explanation" / "high-watermark.md",
+    DOCS / "explanation" / "how-kafka-works.md",
+    WHERE_TO_START,
+)
 LINKED = (
-    *NAMED,
+    *PAGES,
+    CONTRIBUTING,
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
     ROOT / "SECURITY.md",
-    ROOT / "docs" / "console.md",
-    ROOT / "docs" / "cores.md",
-    ROOT / "docs" / "metrics.md",
-    ROOT / "docs" / "sasl.md",
-    ROOT / "docs" / "security.md",
-    ROOT / "docs" / "testing.md",
-    ROOT / "docs" / "transactions.md",
     ROOT / "benchmarks" / "README.md",
     ROOT / "spark_examples" / "README.md",
 )
 MOST_STEPS = 10
 
 each_document = pytest.mark.parametrize("page", NAMED, ids=lambda page: page.name)
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+
+
+def test_every_page_is_of_one_of_the_four_kinds() -> None:
+    assert set(DOCS.rglob("*.md")) == set(PAGES)
+
+
+def test_the_pages_are_built_into_a_site(tmp_path: Path) -> None:
+    """Strictly: each page is in the navigation, and no link or anchor leads nowhere."""
+    pytest.importorskip("mkdocs", reason="an extra of this project: docs")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", tmp_path / "site"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    assert (tmp_path / "site" / "explanation" / "high-watermark.html").exists()
+    assert not list((tmp_path / "site").rglob("*.py"))
+
+
+def test_the_index_names_every_page() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", (DOCS / "index.md").read_text())
+    assert {DOCS / link for link in links} | {DOCS / "index.md"} == set(PAGES)
+
+
+@each_page
+def test_commands_of_wirekafka_have_the_options_that_pages_give_them(page: Path) -> None:
+    unknown = [
+        (line, option)
+        for line in _commands_of_wirekafka(page)
+        for option in re.findall(r" (--[a-z][a-z-]*)", line)
+        if option not in _options(*shlex.split(line)[1:3])
+    ]
+    assert unknown == []
+
+
+@pytest.mark.parametrize("page", READ_WITH_THE_CODE, ids=lambda page: page.name)
+def test_every_place_in_the_code_that_is_named_exists(page: Path) -> None:
+    places = [name for name in _names(page) if "/" in name and "(" not in name]
+    assert len(places) > 15
+    assert [place for place in places if not _is_in_the_code(place)] == []
 
 
 def test_the_layers_can_be_drawn() -> None:
@@ -111,14 +161,28 @@ def test_the_path_of_a_request_is_short_and_goes_down_the_layers(request_name: s
 
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_files_that_exist(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
-    assert [link for link in links if not (page.parent / link).exists()] == []
+    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", page.read_text())
+    assert [
+        (link, anchor)
+        for link, anchor in links
+        if not (target := page.parent / link if link else page).exists()
+        or (anchor and anchor not in _anchors(target))
+    ] == []
+
+
+def _anchors(page: Path) -> set[str]:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    return {
+        re.sub(r"[^a-z0-9_ -]", "", heading.lower()).replace(" ", "-")
+        for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    }
 
 
 def _commands() -> list[str]:
-    blocks = re.findall(r"```sh\n(.*?)```", CONTRIBUTING.read_text(), re.DOTALL)
+    text = CONTRIBUTING.read_text() + WHERE_TO_START.read_text()
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     lines = [line.partition("  #")[0].strip() for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line]
+    return list(dict.fromkeys(line for line in lines if line))
 
 
 @pytest.mark.parametrize("command", _commands())
@@ -131,6 +195,9 @@ def test_the_commands_for_contributors_work(command: str) -> None:
         assert name in _texts(), f"nothing reads {name}"
     if words[0] == "make":
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        return
+    if words[0] == "git":
+        subprocess.run(words, cwd=ROOT, stdout=subprocess.DEVNULL, timeout=60, check=True)
         return
     if words[0] != ".venv/bin/python":
         assert os.access(ROOT / words[0], os.X_OK)
@@ -225,6 +292,35 @@ def _names(page: Path) -> list[str]:
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     found = (" ".join(name.split()) for name in re.findall(r"`([^`]+)`", text))
     return [name for name in found if "(" in name or " " not in name]
+
+
+def _is_in_the_code(place: str) -> bool:
+    """Whether a path, or a definition as `path:Name` or `path:Class.name`, exists."""
+    path, _, name = place.partition(":")
+    file = next((root / path for root in (ROOT, PACKAGE) if (root / path).exists()), None)
+    if file is None or not name:
+        return file is not None
+    return name in {each for node in ast.parse(file.read_text()).body for each in _defined(node)}
+
+
+def _commands_of_wirekafka(page: Path) -> list[str]:
+    blocks = re.findall(r"```(?:sh)?\n(.*?)```", page.read_text(), re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    texts = [*lines, *re.findall(r"`(wirekafka [a-z][^`]*)`", page.read_text())]
+    # In front may be a pipe or an assignment.
+    commands = (re.search(r"(?<![\w/-])wirekafka [a-z].*", text) for text in texts)
+    return [" ".join(found[0].split()) for found in commands if found]
+
+
+@cache
+def _options(command: str, subcommand: str = "") -> set[str]:
+    """The options of a command of wirekafka, and of its subcommand if it is a group."""
+    if command == "serve":
+        return set(serve._parser()._option_string_actions)
+    group: Any = typer.main.get_command(build([command]))
+    chosen = group.commands[command]
+    chosen = getattr(chosen, "commands", {}).get(subcommand, chosen)
+    return {name for each in chosen.params for name in each.opts} | {"--help"}
 
 
 def _height(path: str) -> int:

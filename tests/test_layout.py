@@ -59,6 +59,7 @@ MAY_USE_ASYNCIO = (
     "console/",
     "cli/",
     "replication/partition/waiting.py",
+    "runtime/driver.py",
     "runtime/promise.py",
 )
 MAY_USE_OS = (

@@ -1,4 +1,4 @@
-"""One broker with all its parts, without sockets: what request handlers work on."""
+"""One broker with all its parts, without sockets, on which request handlers work."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Broker:
         self.sync_later: Callable[[Partition], None] | None = None
         """The `Replica.sync_later` of new partitions."""
         self.run_apart: Sync = sync_inline
-        """Runs what takes long while requests are served, then calls back."""
+        """Runs long work while requests are served, then calls back."""
         self.fetching: Fetching = NO_FETCHING
         """Fetches the partitions that other brokers lead."""
         self._directory_of: dict[tuple[str, int], LogDirectory] = {}
@@ -444,7 +444,7 @@ class Broker:
         self.share_coordinator.delete_topics(frozenset(topic.id for topic in topics))
 
     def _made(self, identity: PartitionIdentity, assigned: bytes) -> Partition | None:
-        """Create a partition on its existing log or a new one; None if the log is offline."""
+        """Create a partition on its existing log or a new log; None if the log is offline."""
         topic, topic_id, index = identity
         key = topic, index
         directory = self._directory_of.get(key)
@@ -484,7 +484,7 @@ class Broker:
         self._delete(key)
 
     def _close(self, partition: Partition) -> None:
-        """End the partition's role, and that of a coordinator on it."""
+        """End the partition's role, and the role of a coordinator on it."""
         del self.partitions[partition.topic, partition.index]
         partition.follow(replace(partition.leadership, leader_id=NO_LEADER))
         self.fetching.forget(partition)

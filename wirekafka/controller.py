@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from wirekafka.clock import Clock
 from wirekafka.codec.message import Message
@@ -17,7 +17,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
 from wirekafka.metadata.broker.source import Published
-from wirekafka.metadata.controller.command import Command
+from wirekafka.metadata.controller.command import ControllerCommand
 from wirekafka.metadata.controller.controller import Controller
 from wirekafka.metadata.controller.features import AbortTransaction, Bootstrap
 from wirekafka.metadata.controller.quotas import enforce
@@ -27,16 +27,19 @@ from wirekafka.metadata.image.image import BROKER, MetadataImage
 from wirekafka.protocol.records import metadata as r
 from wirekafka.quotas.address_quotas import Resolve, unresolved
 from wirekafka.quotas.client_quotas import ClientQuotas
-from wirekafka.replication.raft.metadata_log import Sync, sync_inline
+from wirekafka.replication.raft.metadata_log import MetadataRetention, Sync, sync_inline
 from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
+from wirekafka.runtime.driver import start
 from wirekafka.runtime.observation import Committed
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.promise import Promise
 from wirekafka.runtime.replicated_log import Buffer
 from wirekafka.runtime.runtime import Runtime
 from wirekafka.security.authorizer import Authorizer
+
+_Reply = TypeVar("_Reply")
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +48,8 @@ logger = logging.getLogger(__name__)
 class ControllerParts:
     """The dependencies of a controller. Ids are 16 bytes, the incarnation's random for each start.
 
-    `voter` is this node; `voters` are those of the configuration, which count until the log has
-    some. `endpoints` are this node's controller listeners, `listener` the name of the one for
+    `voter` is this node; `voters` are the configured voters, which count until the log has a voter
+    set. `endpoints` are this node's controller listeners, `listener` the name of the listener for
     requests between controllers. `published` is the image of the committed metadata. `bootstrap`
     are the first records of a new cluster; `sync` runs the log's fsyncs; `failed` is called when an
     observer of the log has failed too often, and the node must stop.
@@ -74,7 +77,7 @@ class ControllerRole:
     """A controller: while it leads the quorum, it decides on changes of the metadata.
 
     Otherwise it only follows, and commands fail with NOT_CONTROLLER. `load` reads the log and
-    writes nothing; whoever drives `raft` starts it.
+    writes nothing; the driver of `raft` starts it.
     """
 
     def __init__(self, parts: ControllerParts):
@@ -93,9 +96,9 @@ class ControllerRole:
         """Looks up the host names that get quotas."""
         self.parts = parts
         """The dependencies."""
-        self._waiting: dict[Promise, None] = {}
+        self._waiting: dict[Promise[Any], None] = {}
         self._term: Runtime | None = None
-        self._claimed = Promise()
+        self._claimed: Promise[None] = Promise()
         self.quorum = QuorumLog(
             parts.log,
             parts.disk,
@@ -103,6 +106,9 @@ class ControllerRole:
             MetadataCodec(),
             voters=parts.voters,
             sync=parts.sync,
+            retention=MetadataRetention(
+                parts.config.metadata_max_retention_bytes, parts.config.metadata_max_retention_ms
+            ),
         )
         """The metadata log."""
         self.quorum.on_failure = self._fail
@@ -123,9 +129,9 @@ class ControllerRole:
         self.raft.on_resigned = self._resign
 
     def load(self) -> None:
-        """Read the log, delivering what is known to be committed to the observers.
+        """Read the log, and deliver the batches known to be committed to the observers.
 
-        That is everything if this node is the only voter, else the newest snapshot. Raises as
+        These are all batches if this node is the only voter, else the newest snapshot. Raises as
         `QuorumLog.load`, `Raft.load` and `Raft.check_alone`.
         """
         self.quorum.load()
@@ -175,14 +181,14 @@ class ControllerRole:
         assert isinstance(machine, Controller)
         return machine.image
 
-    async def submit(self, command: Command) -> Any:
+    async def submit(self, command: ControllerCommand[_Reply]) -> _Reply:
         """Run one command; returns its reply once its records are committed.
 
         Raises KafkaError: the command's error; NOT_CONTROLLER; KAFKA_STORAGE_ERROR.
         """
         return await self._settled(self.post(command))
 
-    def post(self, command: Command) -> Promise:
+    def post(self, command: ControllerCommand[_Reply]) -> Promise[_Reply]:
         """Run one command; the promise holds its reply once committed. Raises as `submit`."""
         term = self._active()
         self.quorum.check_writable()
@@ -194,7 +200,7 @@ class ControllerRole:
         """Write the voters to the log (kraft.version 1, KIP-853). Raises as `submit`."""
         self._active()
         end_offset = self.raft.keep_voters(self.clock.now_ms())
-        committed = Promise()
+        committed: Promise[None] = Promise()
         self.quorum.when_committed(end_offset, partial(committed.set, None))
         self.quorum.deliver()
         await self._settled(committed)
@@ -204,7 +210,7 @@ class ControllerRole:
             raise KafkaError(Error.NOT_CONTROLLER)
         return self._term
 
-    async def _settled(self, promise: Promise) -> Any:
+    async def _settled(self, promise: Promise[_Reply]) -> _Reply:
         """Wait for a promise; raises KafkaError if its records will never be committed."""
         if not promise.done:
             if self.quorum.failure is not None:
@@ -233,7 +239,7 @@ class ControllerRole:
         )
         start(self._claim([term.post(command) for command in first]))
 
-    async def _claim(self, tickets: Sequence[Promise]) -> None:
+    async def _claim(self, tickets: Sequence[Promise[None]]) -> None:
         try:
             for ticket in tickets:
                 await self._settled(ticket)
@@ -291,7 +297,7 @@ class _Ahead:
         self.when_committed = quorum.when_committed
 
     def machine(self) -> Controller:
-        """A machine with a copy of the committed image; `read_batches` has what it lacks."""
+        """A machine with a copy of the committed image; `read_batches` has the later records."""
         role, parts = self._role, self._role.parts
         self._begin = parts.published.end_offset
         image = parts.published.image.copied()

@@ -27,7 +27,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * The recipes of docs/testing.md for a Java client, which commits the faults over the control port:
+ * The recipes of docs/how-to/test-with-faults.md for a Java client, which commits the faults over the control port:
  * Recipes BOOTSTRAP CONTROL_URL [RECIPE...]. Prints for each what came of it, behind its name.
  */
 public class Recipes {

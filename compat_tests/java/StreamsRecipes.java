@@ -29,7 +29,7 @@ import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.state.Stores;
 
 /**
- * The recipes of docs/testing.md for a Kafka Streams application in the same process, which sets
+ * The recipes of docs/how-to/test-with-faults.md for a Kafka Streams application in the same process, which sets
  * faults over the control port: StreamsRecipes BOOTSTRAP CONTROL_URL. Prints for each what came of
  * it, behind its name, which is also the name of its group and topics.
  */

@@ -50,7 +50,7 @@ from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
 from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
 from wirekafka.server.background.syncing import sync_in_thread
-from wirekafka.server.monitoring.request_log import RequestLog
+from wirekafka.server.connections.request_log import RequestLog
 
 MOST_HELD_S = 0.05
 """The processor time that one turn of the event loop may take."""

@@ -16,14 +16,15 @@ def test_every_option_that_no_code_reads_is_listed():
 
 def test_a_setting_without_effect_is_reported_with_its_source_and_the_reason():
     config = BrokerConfig.of(
-        {"num.io.threads": "16", "num.partitions": "3"}, {"KAFKA_SASL_OAUTHBEARER_SCOPE": "kafka"}
+        {"num.io.threads": "16", "num.partitions": "3"},
+        {"KAFKA_SASL_LOGIN_CLASS": "com.example.Login"},
     )
     assert list(ignored(config)) == [
         Ignored("num.io.threads", "--set", "one thread serves all requests"),
         Ignored(
-            "sasl.oauthbearer.scope",
-            "environment variable KAFKA_SASL_OAUTHBEARER_SCOPE",
-            "brokers fetch no tokens from identity providers",
+            "sasl.login.class",
+            "environment variable KAFKA_SASL_LOGIN_CLASS",
+            "Java's classes for it are not used",
         ),
     ]
 

@@ -1,7 +1,13 @@
 """The effective configuration of a topic, and refused values."""
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
+import wirekafka
 from wirekafka.config.broker_config import BrokerConfig, TopicConfig, validate_topic_config
 from wirekafka.config.checks.update import validate_topic
 from wirekafka.config.options import TOPIC
@@ -125,3 +131,41 @@ def test_compaction_lags_must_not_cross(broker):
 def test_tiered_storage_is_refused_while_the_broker_has_none(broker):
     with pytest.raises(KafkaError, match="Tiered Storage functionality is disabled"):
         validate_topic(broker, {"remote.storage.enable": "true"})
+
+
+PROGRAM = """
+from wirekafka.config.describe import describe_topic
+from wirekafka.config.broker_config import BrokerConfig, TopicConfig, validate_topic_config
+
+config = TopicConfig.of_broker(BrokerConfig.of())
+print(config.orders_most, config.overridden({"orders.most": "7"}).orders_most)
+validate_topic_config("orders.most", "7")
+[described] = [
+    each for each in describe_topic(BrokerConfig.of(), {"orders.most": "7"})
+    if each.name == "orders.most"
+]
+print(described.value)
+"""
+
+
+def test_one_row_is_a_topic_option(tmp_path: Path) -> None:
+    """It is read, overridden, checked and described, with nothing else changed."""
+    package = Path(wirekafka.__file__).parent
+    shutil.copytree(package, tmp_path / "wirekafka", ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / "wirekafka/config/options/topic.py").open("a") as table:
+        table.write('    orders_most = integer(5, at_least(1), doc="How many orders.")\n')
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["5", "7", "7"], done.stderr
+
+
+def test_a_configuration_of_a_topic_is_immutable_and_compared_by_its_values() -> None:
+    config = TopicConfig(segment_bytes=1 << 20)
+    with pytest.raises(AttributeError):
+        config.segment_bytes = 1 << 21  # type: ignore[assignment]
+    with pytest.raises(TypeError):
+        TopicConfig(segment_size=1)
+    assert config == TopicConfig().changed(segment_bytes=1 << 20) != TopicConfig()
+    assert {config: 1}[TopicConfig(segment_bytes=1 << 20)] == 1
+    assert repr(config) == "TopicConfig(segment_bytes=1048576)"

@@ -1,4 +1,4 @@
-"""Makes the pictures in docs/: `python -m tests.console.screenshots [SECONDS]`, with clients."""
+"""Makes the pictures in docs/how-to: `python -m tests.console.screenshots [SECONDS]`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.console.browser import browser
 from tests.console.walk import Walk
 from tests.server.serving import Serving
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "how-to"
 TOPICS = {"orders": 6, "clicks": 12, "audit": 1}
 READERS = (("billing", "orders", 0.0), ("search-index", "orders", 0.02), ("fraud", "clicks", 0.05))
 

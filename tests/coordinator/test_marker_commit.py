@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,7 +41,7 @@ def ended(kafka: InProcessBroker) -> Partition:
     producer.produce()
     partition = kafka.partition("t", 1)
     partition.sync_later = lambda _: None
-    partition.configure(replace(partition.log.config, flush_messages=1))
+    partition.configure(partition.log.config.changed(flush_messages=1))
     producer.end(commits=True)
     return partition
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -354,7 +355,7 @@ class TestTransactions:
 
     def test_two_transactions_with_offsets_end_independently(self) -> None:
         backend = self.backend()
-        backend.ask(self.pending(OffsetToCommit("t", 0, 20))._replace(producer_id=8))
+        backend.ask(replace(self.pending(OffsetToCommit("t", 0, 20)), producer_id=8))
         self.end(backend, False)
         assert fetch(backend, ("t", 0)) == [5]
         (found,) = backend.ask(FetchOffsets("g", [("t", 0)], require_stable=True))
@@ -365,7 +366,7 @@ class TestTransactions:
     @pytest.mark.parametrize("first", [7, 8])
     def test_of_two_transactions_the_last_written_offset_wins(self, first: int) -> None:
         backend = self.backend()
-        backend.ask(self.pending(OffsetToCommit("t", 0, 20))._replace(producer_id=8))
+        backend.ask(replace(self.pending(OffsetToCommit("t", 0, 20)), producer_id=8))
         backend.runtime.replay_end_marker(Producer(first, 0), True)
         backend.runtime.replay_end_marker(Producer(15 - first, 0), True)
         assert fetch(backend, ("t", 0), require_stable=True) == [20]

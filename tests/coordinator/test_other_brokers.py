@@ -33,7 +33,8 @@ from wirekafka.protocol.records.control import Marker, encode_marker
 from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
 from wirekafka.protocol.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from wirekafka.replication.partition.internal_topics import OFFSETS_TOPIC
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 
 OTHER = 2
 HERE, THERE = ("t", 0), ("t", 1)

@@ -41,8 +41,9 @@ from wirekafka.coordinator.share_state.states import (
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest
 from wirekafka.protocol.initialize_share_group_state import InitializeShareGroupStateResponse
+from wirekafka.runtime.driver import start
 from wirekafka.runtime.observation import Committed
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.promise import Promise
 
 PRUNE_MS = 10_000
 SETTINGS = {

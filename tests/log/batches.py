@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from tests.simulation.disk import SimulatedDisk
@@ -101,4 +100,4 @@ def values(stored: Sequence[bytes]) -> list[bytes]:
 
 def with_config(config: TopicConfig, **changes: Any) -> TopicConfig:
     """The same configuration with a few other options."""
-    return replace(config, **changes)
+    return config.changed(**changes)

@@ -264,3 +264,32 @@ def test_a_lock_is_released_when_its_directory_was_removed(disk: RealDisk, tmp_p
     lock.release()
     (tmp_path / "data").mkdir()
     disk.lock(path).release()
+
+
+def space_bytes(path: Path) -> int:
+    return path.stat().st_blocks * 512
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reserves space beyond the end")
+def test_reserved_space_does_not_change_the_size_and_is_freed_by_a_truncation(
+    disk: RealDisk, tmp_path: Path
+) -> None:
+    file = new_file(disk, tmp_path)
+    path = Path(file.path)
+    file.preallocate(1 << 20)
+    if not space_bytes(path):
+        pytest.skip("this file system reserves nothing")
+    append(file, b"abc")
+    assert (path.stat().st_size, file.size_bytes) == (3, 3)
+    assert space_bytes(path) >= 1 << 20
+    file.truncate(3)
+    assert space_bytes(path) < 1 << 16
+    append(file, b"def")
+    assert path.read_bytes() == b"abcdef"
+
+
+def test_space_that_cannot_be_reserved_is_no_error(disk: RealDisk, tmp_path: Path) -> None:
+    file = new_file(disk, tmp_path)
+    file.preallocate(1 << 60)
+    append(file, b"abc")
+    assert (tmp_path / "file").read_bytes() == b"abc"

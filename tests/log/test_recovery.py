@@ -424,3 +424,23 @@ def test_the_newest_producer_snapshot_and_those_of_segments_are_kept() -> None:
     left = {path for path in disk.files() if path.endswith(".snapshot")}
     bases = [segment.base_offset for segment in log.segments if segment.base_offset]
     assert left == {f"{DIRECTORY}/{n:020d}.snapshot" for n in [*bases, log.end_offset]}
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_segment_padded_with_zeros_as_kafka_preallocates_it_is_cut_to_its_records(
+    is_clean: bool,
+) -> None:
+    """With log.preallocate, Kafka's active segment is as large as log.segment.bytes."""
+    disk = SimulatedDisk()
+    log = busy_log(disk)
+    log.close()
+    before = state(log)
+    path = log.segments[-1].path(".log")
+    data = disk.file(path).data
+    size_bytes = len(data)
+    data += bytes((8 << 20) - size_bytes)
+    again = reopened(disk, config=CONFIG, clean=is_clean)
+    assert state(again) == before
+    assert len(disk.file(path).data) == size_bytes
+    append(again, batch())
+    assert again.end_offset == log.end_offset + 1

@@ -164,3 +164,42 @@ def test_rolling_an_empty_segment_does_nothing() -> None:
     log.roll(NOW_MS)
     log.roll(NOW_MS)
     assert [segment.base_offset for segment in log.segments] == [0, 1]
+
+
+def reserved(disk: SimulatedDisk) -> dict[str, int]:
+    """The space that is reserved for each log file beyond what is in it."""
+    names = [path for path in disk.files() if path.endswith(".log")]
+    return {path.rpartition("/")[2]: disk.file(path).reserved_bytes for path in names}
+
+
+def test_a_preallocated_segment_keeps_its_space_until_it_rolls_or_closes() -> None:
+    disk = SimulatedDisk()
+    size_bytes = len(batch())
+    config = TopicConfig(segment_bytes=3 * size_bytes, preallocate=True)
+    disk.make_directory(DIRECTORY)
+    log = Log.create(disk, DIRECTORY, config, NOW_MS)
+    for _ in range(4):
+        append(log, batch())
+    first, second = f"{0:020d}.log", f"{3:020d}.log"
+    assert reserved(disk) == {first: 0, second: 3 * size_bytes}
+    # After a crash, the space is there still.
+    again = reopened(disk, config=config)
+    assert reserved(disk) == {first: 0, second: 3 * size_bytes}
+    again.close()
+    assert reserved(disk) == {first: 0, second: 0}
+    assert len(read_all(reopened(disk, clean=True, config=config))) == 4
+
+
+def test_no_space_is_reserved_for_a_segment_by_default() -> None:
+    disk = SimulatedDisk()
+    append(new_log(disk), batch())
+    assert set(reserved(disk).values()) == {0}
+
+
+def test_the_space_of_a_segment_is_freed_after_the_option_is_switched_off() -> None:
+    disk = SimulatedDisk()
+    log = new_log(disk, preallocate=True)
+    append(log, batch())
+    log.config = TopicConfig(preallocate=False)
+    log.close()
+    assert set(reserved(disk).values()) == {0}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,10 +31,10 @@ from wirekafka.protocol.records.control import Marker, encode_marker
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
 PLAIN = TopicConfig()
-COMPACTED = replace(PLAIN, cleanup_policy=("compact",))
-APPEND_TIME = replace(PLAIN, message_timestamp_type="LogAppendTime")
-NARROW = replace(
-    PLAIN, message_timestamp_before_max_ms=60_000, message_timestamp_after_max_ms=60_000
+COMPACTED = PLAIN.changed(cleanup_policy=("compact",))
+APPEND_TIME = PLAIN.changed(message_timestamp_type="LogAppendTime")
+NARROW = PLAIN.changed(
+    message_timestamp_before_max_ms=60_000, message_timestamp_after_max_ms=60_000
 )
 COMPRESSED = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 
@@ -252,7 +251,7 @@ def test_a_large_batch_is_checked_without_holding_its_records(codec: Codec) -> N
         [*records, Record(timestamp=NOW, value=bytes(20 << 20))],
         options=BatchOptions(compression=codec),
     )
-    config = replace(PLAIN, max_message_bytes=10 << 20)
+    config = PLAIN.changed(max_message_bytes=10 << 20)
     tracemalloc.start()
     try:
         assert checked(batch, config).header.count == 50_001
@@ -274,7 +273,7 @@ def test_what_is_held_of_a_batch_that_is_converted_is_bounded(
     )
     if codec is Codec.ZSTD and "compression_type" in options:
         pytest.skip("stored as it is sent")
-    config = replace(PLAIN, **options)
+    config = PLAIN.changed(**options)
     assert checked(batch, config).header.count == 1
     monkeypatch.setattr("wirekafka.log.conversion._MOST_HELD_BYTES", 1 << 20)
     assert refusal(batch, config).error is Error.INVALID_RECORD
@@ -301,28 +300,28 @@ def test_magic_0_and_1_are_refused_since_nothing_is_down_converted() -> None:
 
 
 def test_max_message_bytes_counts_the_whole_batch_as_sent() -> None:
-    exact = replace(PLAIN, max_message_bytes=len(GOOD))
+    exact = PLAIN.changed(max_message_bytes=len(GOOD))
     assert checked(GOOD, exact)
-    assert refusal(GOOD, replace(exact, max_message_bytes=len(GOOD) - 1)).error is (
+    assert refusal(GOOD, exact.changed(max_message_bytes=len(GOOD) - 1)).error is (
         Error.MESSAGE_TOO_LARGE
     )
 
 
 def test_the_size_of_a_batch_is_checked_before_its_checksum() -> None:
-    small = replace(PLAIN, max_message_bytes=80)
+    small = PLAIN.changed(max_message_bytes=80)
     assert refusal(forged(GOOD, crc=1), small).error is Error.MESSAGE_TOO_LARGE
     assert refusal(forged(GOOD, base_offset=5), small).error is Error.INVALID_RECORD
 
 
 def test_a_batch_that_grows_by_recompression_is_measured_again() -> None:
     packed = batch_at(*[NOW] * 100, compression=Codec.GZIP)
-    config = replace(PLAIN, compression_type="uncompressed", max_message_bytes=len(packed))
+    config = PLAIN.changed(compression_type="uncompressed", max_message_bytes=len(packed))
     assert refusal(packed, config).error is Error.MESSAGE_TOO_LARGE
 
 
 def test_a_batch_too_large_as_sent_is_refused_though_it_would_shrink() -> None:
     loose = batch_at(*[NOW] * 100)
-    config = replace(PLAIN, compression_type="gzip", max_message_bytes=len(loose) - 1)
+    config = PLAIN.changed(compression_type="gzip", max_message_bytes=len(loose) - 1)
     assert refusal(loose, config).error is Error.MESSAGE_TOO_LARGE
 
 
@@ -385,7 +384,7 @@ def test_log_append_time_stamps_without_touching_the_records() -> None:
 
 
 def test_log_append_time_has_no_bounds() -> None:
-    config = replace(NARROW, message_timestamp_type="LogAppendTime")
+    config = NARROW.changed(message_timestamp_type="LogAppendTime")
     assert checked(batch_at(5, NOW * 3), config).log_append_time_ms == NOW
 
 
@@ -445,9 +444,9 @@ def test_keyed_records_pass_a_compacted_topic_unchanged() -> None:
 
 
 def test_keys_are_required_if_compact_is_one_of_the_cleanup_policies() -> None:
-    both = replace(PLAIN, cleanup_policy=("compact", "delete"))
+    both = PLAIN.changed(cleanup_policy=("compact", "delete"))
     assert refusal(batch_at(NOW, key=None), both).error is Error.INVALID_RECORD
-    assert checked(batch_at(NOW, key=None), replace(PLAIN, cleanup_policy=("delete",)))
+    assert checked(batch_at(NOW, key=None), PLAIN.changed(cleanup_policy=("delete",)))
 
 
 # compression.type
@@ -461,7 +460,7 @@ def test_the_topics_compression_overrides_the_producers(name: str, sent_as: Code
         30, compression=sent_as, producer_id=77, producer_epoch=3, base_sequence=4,
         is_transactional=True,
     )  # fmt: skip
-    placed = stored(sent, replace(PLAIN, compression_type=name))
+    placed = stored(sent, PLAIN.changed(compression_type=name))
     header = read_header(placed)
     assert header.compression == wanted
     assert header[6:] == read_header(sent)[6:] and header.is_transactional
@@ -477,7 +476,7 @@ def test_producer_compression_never_inflates_for_writing() -> None:
 
 
 def test_recompression_under_log_append_time_keeps_deltas_and_stamps_the_maximum() -> None:
-    config = replace(APPEND_TIME, compression_type="gzip")
+    config = APPEND_TIME.changed(compression_type="gzip")
     found = checked(GOOD, config)
     assert found.log_append_time_ms == NOW
     header = read_header(stored(GOOD, config))
@@ -487,7 +486,7 @@ def test_recompression_under_log_append_time_keeps_deltas_and_stamps_the_maximum
 def test_levels_are_those_of_the_topic() -> None:
     sent = encode_batch([Record(timestamp=NOW, value=b"%d" % (n * n)) for n in range(2_000)])
     sizes = [
-        len(stored(sent, replace(PLAIN, compression_type="gzip", compression_gzip_level=level)))
+        len(stored(sent, PLAIN.changed(compression_type="gzip", compression_gzip_level=level)))
         for level in (1, 9)
     ]
     assert sizes[0] > sizes[1]
@@ -495,7 +494,7 @@ def test_levels_are_those_of_the_topic() -> None:
 
 def test_offset_deltas_are_made_consecutive_by_recompression() -> None:
     sent = holding([body_of(0), body_of(5, 1)])
-    placed = stored(sent, replace(PLAIN, compression_type="gzip"))
+    placed = stored(sent, PLAIN.changed(compression_type="gzip"))
     assert [record.offset for record in decode_records(placed)] == [0, 1]
 
 
@@ -505,7 +504,7 @@ def test_offset_deltas_are_made_consecutive_by_recompression() -> None:
 def test_markers_of_a_coordinator_are_appended_as_they_are() -> None:
     append = Append(leader_epoch=0, now_ms=NOW, origin=Origin.COORDINATOR)
     marker = encode_marker(9, 0, Marker(True, 3, NOW))
-    config = replace(COMPACTED, compression_type="gzip", max_message_bytes=10)
+    config = COMPACTED.changed(compression_type="gzip", max_message_bytes=10)
     found = validate(marker, append, config, "topic-0")
     assert found.header.is_control and b"".join(found.rest) == marker[16:]
 
@@ -513,7 +512,7 @@ def test_markers_of_a_coordinator_are_appended_as_they_are() -> None:
 def test_records_of_a_coordinator_obey_max_message_bytes() -> None:
     append = Append(leader_epoch=0, now_ms=NOW, origin=Origin.COORDINATOR)
     with pytest.raises(RecordsRefused) as raised:
-        validate(GOOD, append, replace(PLAIN, max_message_bytes=80), "topic-0")
+        validate(GOOD, append, PLAIN.changed(max_message_bytes=80), "topic-0")
     assert raised.value.error is Error.MESSAGE_TOO_LARGE
 
 
@@ -533,7 +532,7 @@ def test_validation_never_changes_the_bytes_it_was_given(change: Callable[[bytes
     changes=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=4),
     mends=st.booleans(),
     config=st.sampled_from([
-        PLAIN, COMPACTED, APPEND_TIME, NARROW, replace(PLAIN, compression_type="gzip"),
+        PLAIN, COMPACTED, APPEND_TIME, NARROW, PLAIN.changed(compression_type="gzip"),
     ]),
 )  # fmt: skip
 def test_random_bytes_are_accepted_or_refused_without_other_errors(

@@ -1,7 +1,8 @@
 """Which containers of a node clients name entries of, and who names those of all others.
 
 `tests/memory/test_stores.py` fails for a container that is in none of these tables. A new one whose
-entries clients name needs a bound in bytes and a row in docs/security.md; `Remembered` has one.
+entries clients name needs a bound in bytes (`Remembered` has one) and a row in
+docs/reference/security.md.
 """
 
 from __future__ import annotations
@@ -54,10 +55,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "replication/share/sessions.py:ShareSessions._sessions",
         "replication/share/sessions.py:ShareSessions._by_connection",
     ),
-    "Repeated Produce requests": (
-        "server/connections/produce_cache.py:ProduceCache._known",
-        "server/connections/produce_cache.py:ProduceCache._templates",
-    ),
+    "Repeated Produce requests": ("server/connections/produce_cache.py:ProduceCache._known",),
     "Lag of groups and readers": (
         "server/monitoring/lag.py:LagTracker._ends",
         "server/monitoring/lag.py:LagTracker._elsewhere",
@@ -89,7 +87,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "console/pool.py:ClientPool._idle",
     ),
 }
-"""By the row of docs/security.md: the containers with what clients make a node remember."""
+"""The containers of what clients make a node remember, by row of docs/reference/security.md."""
 
 STORED: Mapping[str, str] = {
     "broker.py": "Broker.partitions Broker._directory_of",
@@ -205,7 +203,7 @@ OWN: Mapping[str, str] = {
         "Housekeeping._failing"
     ),
     "server/connections/jwks.py": "KeyCache._providers",
-    "server/monitoring/message_json.py": "_camel",
+    "server/connections/message_json.py": "_camel",
     "server/connections/produce_cache.py": "_NO_ENTRIES",
     "server/controllers/quorum_driver.py": "QuorumDriver._peers",
     "server/background/syncing.py": "Syncing._failing",
@@ -254,7 +252,6 @@ PASSING: Mapping[str, str] = {
     "runtime/lingering.py": "LingeringLog._batches",
     "runtime/machine.py": "Outcome.records Outcome.replies Outcome.timers",
     "server/net.py": "SocketPort._opening",
-    "server/connections/measured_pipeline.py": "CountedReplies.errors",
     "server/connections/replies.py": "Replies.buffers",
 }
 """They live as long as a request, an assignment or another computation."""

@@ -1,4 +1,4 @@
-"""Each store of docs/security.md is filled by requests, beyond its bound, and stays within it."""
+"""Requests fill each store of docs/reference/security.md beyond its bound; it stays within it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from wirekafka.server.monitoring.lag import LagTracker
 from wirekafka.telemetry import instances
 from wirekafka.telemetry.instances import ClientTelemetry
 
-DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "security.md"
+DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "security.md"
 _BASE_BYTES = 64 << 10
 """Of the containers themselves, and of what they share."""
 SMALLER = 16
@@ -318,7 +318,7 @@ def produced(stand: Stand) -> list[Any]:
         response = stand.send(produce_request(batch(b"v")), 9, name)
         assert response.responses[0].partition_responses[0].error_code == 0
     [cache] = [each for each in gc.get_objects() if isinstance(each, ProduceCache) and each._count]
-    return [cache._known, cache._templates, stand.measures.requests._repeated]
+    return [cache._known, stand.measures.requests._repeated]
 
 
 def lags(stand: Stand) -> list[Any]:

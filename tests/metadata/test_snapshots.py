@@ -17,6 +17,14 @@ class Quorum:
 
     failure = None
 
+    def __init__(self):
+        self.cleaned = []
+
+    def clean(self, now_ms):
+        if self.failure is not None:
+            raise self.failure
+        self.cleaned.append(now_ms)
+
     def write_snapshot(self, records, codec, end_offset):
         assert end_offset == 7
         if self.failure is not None:
@@ -109,3 +117,30 @@ def test_a_snapshot_that_could_not_even_begin_is_tried_again(quorum):
     quorum.failure = None
     assert schedule.write_if_due(BrokerConfig.of(), 1)
     assert quorum.written == 1
+
+
+def test_what_is_beyond_the_retention_is_deleted_once_a_minute(quorum):
+    schedule = SnapshotSchedule(quorum, followed(), 0)
+    for now_ms in (59_999, 60_000, 60_001, 119_999, 121_000):
+        schedule.clean_if_due(now_ms)
+    assert quorum.cleaned == [60_000, 121_000]
+
+
+def test_snapshots_that_cannot_be_deleted_are_tried_again_a_minute_later(quorum, caplog):
+    schedule = SnapshotSchedule(quorum, followed(), 0)
+    quorum.failure = OSError("read-only")
+    schedule.clean_if_due(60_000)
+    assert "Old metadata snapshots cannot be deleted; it is retried: read-only" in caplog.text
+    quorum.failure = None
+    schedule.clean_if_due(120_000)
+    assert quorum.cleaned == [120_000]
+
+
+def test_nothing_is_deleted_while_a_snapshot_is_being_written(quorum):
+    schedule = SnapshotSchedule(quorum, followed(), 0)
+    quorum.bytes_since_snapshot, ends = 20 * 1024 * 1024, []
+    quorum.begin_snapshot = lambda records, codec, end_offset, done: ends.append(done)
+    assert schedule.write_if_due(BrokerConfig.of(), 1)
+    schedule.clean_if_due(60_000)
+    ends[0](None)
+    assert not quorum.cleaned

@@ -1,4 +1,4 @@
-"""Every recipe of docs/testing.md is run as it is printed there."""
+"""Every recipe of the guide, and the first test of the tutorial, is run as it is printed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ import pytest
 from tests import kafka_jars
 from wirekafka import Broker, Cluster
 
-GUIDE = Path(__file__).parents[2] / "docs" / "testing.md"
+DOCS = Path(__file__).parents[2] / "docs"
+GUIDE = DOCS / "how-to" / "test-with-faults.md"
 TEXT = GUIDE.read_text()
+TUTORIAL = (DOCS / "tutorials" / "first-test.md").read_text()
 RECIPES: dict[str, str] = dict(
     re.findall(r"^### (\d+\. [^\n]+)\n\n```python\n(.*?)```", TEXT, re.MULTILINE | re.DOTALL)
 )
@@ -43,9 +45,9 @@ def test_recipe(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             asyncio.run(asyncio.wait_for(result, 60))
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_the_first_examples(number: int) -> None:
-    (function,) = _tests("example", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[number])
+@pytest.mark.parametrize("program", re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL))
+def test_the_tests_of_the_tutorial_pass(program: str) -> None:
+    (function,) = _tests("tutorial", program)
     function()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
 import pytest
 
@@ -300,8 +299,8 @@ def test_throttled_partitions_wait_while_they_lag() -> None:
     following = Following(2)
     one, two = following.all
     follower = following.all[one][2]
-    follower.log.config = replace(
-        follower.log.config, follower_replication_throttled_replicas=("0:2",)
+    follower.log.config = follower.log.config.changed(
+        follower_replication_throttled_replicas=("0:2",)
     )
     for key in following.all:
         following.all[key].append(b"v")

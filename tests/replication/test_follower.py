@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -359,7 +358,7 @@ def test_a_new_replica_of_a_log_that_starts_within_a_batch_gets_all_of_the_batch
 
 def test_a_response_larger_than_a_segment_is_split_into_several() -> None:
     replicas = Replicas(2)
-    replicas[2].configure(replace(replicas[2].log.config, segment_bytes=400))
+    replicas[2].configure(replicas[2].log.config.changed(segment_bytes=400))
     for number in range(10):
         replicas.append(b"x" * 50 + b"%d" % number)
     replicas.replicate(2)

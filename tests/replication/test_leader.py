@@ -311,7 +311,7 @@ def test_a_new_configuration_takes_effect_at_once() -> None:
     replicas = Replicas(min_insync_replicas=2)
     replicas.set_isr(1)
     replicas.append(b"v")
-    replicas.leader.configure(replace(replicas.leader.log.config, min_insync_replicas=1))
+    replicas.leader.configure(replicas.leader.log.config.changed(min_insync_replicas=1))
     assert replicas.leader.high_watermark == 1
     assert replicas.append(b"v", acks=-1) == 1
 

@@ -40,7 +40,8 @@ from wirekafka.protocol.records.metadata import (
 )
 from wirekafka.replication.raft import snapshot_file
 from wirekafka.replication.raft.election import Elected, Election
-from wirekafka.replication.raft.metadata_log import WrongQuorum, sync_inline
+from wirekafka.replication.raft.metadata_log import MetadataRetention, WrongQuorum, sync_inline
+from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.quorum_state import BadQuorumState
 from wirekafka.replication.raft.snapshot_file import BadSnapshot, SnapshotId
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
@@ -77,7 +78,7 @@ class Idle:
 class Node:
     """One start of a node's metadata on a directory."""
 
-    def __init__(self, path, endpoints=(CONTROLLER[:3],), sync=sync_inline):
+    def __init__(self, path, endpoints=(CONTROLLER[:3],), sync=sync_inline, settings=None):
         self.failures = []
         failed = self.failures.append
         incarnation_id = next(incarnations).to_bytes(16)
@@ -89,7 +90,7 @@ class Node:
         voter = Voter(1, DIRECTORY_ID, endpoints)
         self.role = ControllerRole(
             ControllerParts(
-                config=BrokerConfig.of(),
+                config=BrokerConfig.of(settings or {}),
                 clock=self.clock,
                 disk=self.disk,
                 new_id=lambda: b"t" * 16,
@@ -450,21 +451,83 @@ def test_a_snapshot_replaces_all_records_before_it(path, metadata):
     start.crash()
 
 
-def test_two_snapshots_are_kept_and_segments_covered_by_both_are_deleted(path, metadata):
-    node = Node(path).start()
+def snapshots_in(metadata):
+    return sorted(file.name for file in metadata.glob("*.checkpoint"))
+
+
+def four_snapshots(node):
+    """Write a snapshot after each of four topics, a second apart, and return their ids."""
     ids = []
     for turn in range(4):
+        node.clock.advance(1000)
         node.submit(CreateTopics([NewTopic(name=f"t{turn}")]))
         node.log.roll(node.clock.now_ms())
         ids.append(node.quorum.write_snapshot(node.image.snapshot(), MetadataCodec()))
-    names = sorted(file.name for file in metadata.glob("*.checkpoint"))
-    assert names == [id.file_name for id in ids[-2:]]
+    return ids
+
+
+def test_two_snapshots_are_kept_however_large_and_segments_covered_by_both_are_deleted(
+    path, metadata
+):
+    node = Node(path, settings={"metadata.max.retention.bytes": "0"}).start()
+    ids = four_snapshots(node)
+    assert snapshots_in(metadata) == [id.file_name for id in ids[-2:]]
     assert node.quorum.start_offset == ids[-2].end_offset
     assert [*fold(node.quorum).topics] == ["t0", "t1", "t2", "t3"]
     node.stop()
     again = Node(path).start()
     assert [*again.image.topics] == ["t0", "t1", "t2", "t3"]
     again.stop()
+
+
+def test_snapshots_and_log_are_kept_within_the_limits_of_their_retention(path, metadata):
+    """By default 100 MB and seven days, as in Kafka."""
+    node = Node(path).start()
+    ids = four_snapshots(node)
+    node.quorum.clean(node.clock.now_ms())
+    assert snapshots_in(metadata) == [id.file_name for id in ids]
+    assert node.quorum.start_offset == 0
+    node.stop()
+
+
+def test_the_oldest_snapshots_and_segments_go_until_the_rest_is_small_enough(path, metadata):
+    node = Node(path).start()
+    ids = four_snapshots(node)
+    written_bytes = sum((metadata / id.file_name).stat().st_size for id in ids)
+    first_bytes = node.log.segments[0].size_bytes
+    for limit_bytes, first in (
+        (node.log.size_bytes + written_bytes, 0),
+        # Without the segment that the first snapshot covers it is small enough.
+        (node.log.size_bytes + written_bytes - first_bytes, 0),
+        (node.log.size_bytes + written_bytes - first_bytes - 1, 1),
+    ):
+        retention = MetadataRetention(limit_bytes, -1)
+        log = QuorumLog(node.log, node.disk, node.clock, MetadataCodec(), retention=retention)
+        log.clean(node.clock.now_ms())
+        assert snapshots_in(metadata) == [id.file_name for id in ids[first:]]
+    assert node.quorum.start_offset == ids[1].end_offset
+    node.stop()
+
+
+def test_snapshots_whose_newest_record_is_too_old_are_deleted(path, metadata):
+    settings = {"metadata.max.retention.ms": "5000", "metadata.max.retention.bytes": "-1"}
+    node = Node(path, settings=settings).start()
+    ids = four_snapshots(node)
+    written_ms = node.clock.now_ms()
+    for passed_ms, first in ((2000, 0), (2001, 1), (3001, 2), (60_000, 2)):
+        node.quorum.clean(written_ms + passed_ms)
+        assert snapshots_in(metadata) == [id.file_name for id in ids[first:]], passed_ms
+    assert node.quorum.start_offset == ids[2].end_offset
+    node.stop()
+
+
+def test_a_limit_below_zero_is_none(path, metadata):
+    settings = {"metadata.max.retention.ms": "-1", "metadata.max.retention.bytes": "-1"}
+    node = Node(path, settings=settings).start()
+    ids = four_snapshots(node)
+    node.quorum.clean(node.clock.now_ms() + (1 << 40))
+    assert snapshots_in(metadata) == [id.file_name for id in ids]
+    node.stop()
 
 
 def test_the_log_is_kept_beside_the_first_snapshot(path, metadata):
@@ -541,7 +604,7 @@ class LargeChange:
 
     def decide(self, state, now_ms):
         renewers = [f"User:{'r' * 1000}"] * 9000
-        return Decision([DelegationTokenRecord(token_id="large", renewers=renewers)])
+        return Decision([DelegationTokenRecord(token_id="large", renewers=renewers)], None)
 
 
 def test_a_change_of_more_than_8_mib_is_refused_and_changes_nothing(path):

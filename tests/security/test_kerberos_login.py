@@ -36,6 +36,7 @@ class Library:
         self.stores: list[Any] = []
         self.services: list[Any] = []
         self.has_tickets = True
+        self.lifetime_s: float | None = 36_000
 
     def Name(self, text: str, kind: str) -> str:
         return f"{kind}:{text}"
@@ -45,7 +46,8 @@ class Library:
         if not self.has_tickets:
             raise GSSError("no credentials")
         self.stores.append(store)
-        return SimpleNamespace(name=(name or "principal:cached@R").partition(":")[2])
+        own = (name or "principal:cached@R").partition(":")[2]
+        return SimpleNamespace(name=own, lifetime=self.lifetime_s)
 
     def SecurityContext(self, *, name: str, flags: list[str], **_: Any) -> Context:
         assert "mutual" in flags, "the other node must prove who it is"

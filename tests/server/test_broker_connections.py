@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def test_all_connections_share_their_security_which_stays_as_it_was() -> None:
     cluster.config = cluster.config.with_dynamic({}, _SCRAM)
     assert cluster.connections.connect(7, "d").options.security is security
     assert security.mechanism == "PLAIN"
-    assert b"\0" in security.new_login(0).first()
+    assert b"\0" in asyncio.run(security.new_login(0)).first()
 
 
 def test_nothing_is_connected_until_the_security_can_be_used(tmp_path: Path) -> None:

@@ -161,6 +161,30 @@ def test_brokers_and_their_controller_serve_everything_again_after_a_flood(tmp_p
         assert nodes.log.count("Refusing connections") <= 4, nodes.log
 
 
+def test_topics_created_while_one_broker_of_two_is_flooded_are_served_at_once_afterwards(
+    tmp_path: Path,
+) -> None:
+    with SeveralBrokers(tmp_path / "data", 2, descriptors=_DESCRIPTORS) as nodes:
+        nodes.await_all()
+        ports = [port for _, port in nodes.addresses]
+        topics = [f"topic-{number}" for number in range(20)]
+        with RawClient(ports[0]) as client:
+            create(client, "known", 2, 2)
+            produce_to_all(ports, "known", 2)
+            with flooded(ports[1]) as idle:
+                eventually(lambda: closed(idle) > _IDLE // 2)
+                for topic in topics:
+                    create(client, topic, 2, 2)
+
+        def all_are_served() -> bool:
+            for topic in topics:
+                produce_to_all(ports, topic, 2)
+            return True
+
+        eventually(all_are_served, _SERVED_WITHIN_S)
+        assert "Errno" not in nodes.log and "Traceback" not in nodes.log, nodes.log
+
+
 def test_a_controller_of_several_serves_everything_again_after_a_flood(tmp_path: Path) -> None:
     ports = free_ports(6)
     clients, controllers = ports[:3], ports[3:]

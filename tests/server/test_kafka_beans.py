@@ -1,6 +1,6 @@
-"""Each MBean of Apache Kafka is served, or docs/kafka_beans.md says why not.
+"""Each MBean of Apache Kafka is served, or docs/reference/kafka_beans.md says why not.
 
-`docs/kafka_beans.txt` is written by `python -m compat_tests.kafka_beans`.
+`docs/reference/kafka_beans.txt` is written by `python -m compat_tests.kafka_beans`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.server.test_monitoring import Monitored
 from tests.server.test_serve import batch, create, fetch, produce
 from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
 
-DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
 LISTED = (DOCS / "kafka_beans.txt").read_text().split()
 PAGE = (DOCS / "kafka_beans.md").read_text()
 MISSING = [

@@ -1,4 +1,4 @@
-"""The commands in docs/metrics.md work as written, and the metrics that it names are exported."""
+"""The commands for monitoring work as written, and the metrics that the pages name exist."""
 
 from __future__ import annotations
 
@@ -16,10 +16,17 @@ from tests.raw_client import RawClient
 from tests.server.test_monitoring import Monitored
 from tests.server.test_serve import batch, create, fetch, produce
 
-PAGE = (Path(__file__).resolve().parent.parent.parent / "docs" / "metrics.md").read_text()
-BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+GUIDE = (DOCS / "how-to" / "monitor.md").read_text()
+PAGES = (
+    GUIDE,
+    (DOCS / "reference" / "metrics.md").read_text(),
+    (DOCS / "explanation" / "lag.md").read_text(),
+)
+BLOCKS = re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL)
 COMMANDS = BLOCKS[1].splitlines()
-NAMED = sorted(set(re.findall(r"`((?:kafka|wirekafka|process|python)_[a-z_]+\*?)`", PAGE)))
+_METRIC = r"`((?:kafka|wirekafka|process|python)_[a-z_]+\*?)`"
+NAMED = sorted({name for page in PAGES for name in re.findall(_METRIC, page)})
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,11 +17,16 @@ from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.server.serving import Serving
 from tests.server.test_measured_pipeline import FETCH, fetch_request, produce_request
+from wirekafka.metadata.image.image import BROKER_LOGGER
 from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
 from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wirekafka.protocol.metadata import MetadataRequest
-from wirekafka.server.monitoring.message_json import to_json
-from wirekafka.server.monitoring.request_log import RequestLog
+from wirekafka.server.connections.message_json import to_json
+from wirekafka.server.connections.pipeline import Pipeline
+from wirekafka.server.connections.request_log import RequestLog
+
+SET, DELETE = 0, 1
 
 
 @pytest.fixture
@@ -115,3 +122,54 @@ def test_it_is_turned_on_by_a_flag(tmp_path: Path) -> None:
             client.call(MetadataRequest(topics=[]), 9)
         serving.stop()
         assert '"requestApiKeyName":"METADATA"' in serving.errors
+
+
+def set_level(operation: int, level: str | None) -> IncrementalAlterConfigsRequest:
+    """A change of the request logger of the node of a lone broker."""
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    config = resource.AlterableConfig(
+        name="kafka.request.logger", config_operation=operation, value=level
+    )
+    changed = resource(resource_type=BROKER_LOGGER, resource_name="1", configs=[config])
+    return IncrementalAlterConfigsRequest(resources=[changed])
+
+
+def test_it_is_turned_on_and_off_at_run_time_by_the_level_of_kafkas_logger(tmp_path: Path) -> None:
+    produce = produce_request(batch(b"x"))
+    with Serving(tmp_path / "data") as serving:
+        with serving.client() as client:
+            topic = CreateTopicsRequest.CreatableTopic(
+                name="t", num_partitions=1, replication_factor=1
+            )
+            assert client.call(CreateTopicsRequest(topics=[topic]), 5).topics[0].error_code == 0
+            client.call(produce, 9)
+            for operation, level in ((SET, "DEBUG"), (DELETE, None)):
+                [changed] = client.call(set_level(operation, level), 1).responses
+                assert (changed.error_code, changed.error_message) == (0, None)
+                # Requests that are served from the cache are logged as well.
+                for _ in range(3):
+                    assert (
+                        client.call(produce, 9).responses[0].partition_responses[0].error_code == 0
+                    )
+        serving.stop()
+        names = re.findall(r'"requestApiKeyName":"(\w+)"', serving.errors)
+    assert names == ["PRODUCE"] * 3
+
+
+def test_other_hooks_may_come_and_go_while_requests_are_logged() -> None:
+    served = []
+
+    class Fault:
+        def handle(self, route: Any, request: Any, call: Any) -> None:
+            served.append(request)
+
+    pipeline, fault = Pipeline(), Fault()
+    pipeline.wrap(RequestLog)
+    pipeline.hook = fault
+    assert pipeline.hook is fault
+    pipeline._hook.handle(SimpleNamespace(api=SimpleNamespace(name="Fetch")), "a request", None)
+    pipeline.hook = None
+    assert isinstance(pipeline._hook, RequestLog)
+    pipeline.wrap(None)
+    assert pipeline._hook is None
+    assert served == ["a request"]

@@ -130,7 +130,7 @@ def test_requests_are_served_from_the_cache_again_afterwards(broker, wire):
     produce(made)
     assert apis(wire.read(watch)) == ["Produce"]
     wire.stop(watch)
-    assert pipeline._caches[0] is not None
+    assert pipeline._produce_cache is not None
     for _ in range(3):
         produce(made)
     assert len(broker.records("orders")) == 5
@@ -161,7 +161,9 @@ def test_large_messages_are_cut(broker, wire):
     broker.create_topic("wide", partitions=3000)
     watch = wire.watch(Choice("mine"))
     AdminClient({"bootstrap.servers": broker.bootstrap_servers, "client.id": "mine"}).list_topics()
-    metadata = [each for each in wire.read(watch) if each.api == "Metadata"][-1]
+    # The library also asks for brokers alone.
+    answers = [each for each in wire.read(watch) if each.api == "Metadata"]
+    metadata = max(answers, key=lambda each: len(each.response))
     assert len(metadata.response) < 100_000
     assert "... and" in metadata.response
 

@@ -39,6 +39,7 @@ class FileNode:
         self.synced = b""
         self.was_synced = False
         self.modified_ms = 0
+        self.reserved_bytes = 0
 
     def sync(self) -> None:
         self.synced = bytes(self.data)
@@ -285,8 +286,13 @@ class SimulatedFile:
 
     def truncate(self, size_bytes: int) -> None:
         self._disk.operation(f"truncate {self.path} {size_bytes}")
-        del self._opened().data[size_bytes:]
+        node = self._opened()
+        del node.data[size_bytes:]
+        node.reserved_bytes = 0
         self.size_bytes = size_bytes
+
+    def preallocate(self, size_bytes: int) -> None:
+        self._opened().reserved_bytes = size_bytes
 
     def rename(self, path: str) -> None:
         self._opened()

@@ -3,12 +3,12 @@
 **What belongs here.** A module `heartbeat.py` has the function declared with `@api` that handles
 the request of `protocol/heartbeat.py`: it authorizes the client, checks the request, submits a
 command to a coordinator or to the controller, or reads and appends partitions, and builds the
-response. What several APIs share is in `shared/`: the registry and routes, access checks, the
+response. `shared/` has the parts of several APIs: the registry and routes, access checks, the
 controller channel, reads and waits.
 
-**What does not.** Schemas: they are in `protocol/`. State and decisions: those of groups and
-transactions are in `coordinator/`, those of the cluster in `metadata/`, those of partitions in
-`replication/`. Sockets, tasks, forwarding over the network and the request pipeline: `server/`.
+**What does not.** Schemas: they are in `protocol/`. State and decisions: groups and transactions
+are in `coordinator/`, the cluster in `metadata/`, partitions in `replication/`. Sockets, tasks,
+forwarding over the network and the request pipeline: `server/`.
 
 **To add an API**
 

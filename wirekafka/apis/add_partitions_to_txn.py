@@ -28,7 +28,8 @@ from wirekafka.protocol.add_partitions_to_txn import (
     TopicResult,
 )
 from wirekafka.replication.partition.internal_topics import INTERNAL_TOPICS
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION, TOPIC, TRANSACTIONAL_ID, WRITE
 
 _Transaction = AddPartitionsToTxnRequest.Transaction
@@ -51,7 +52,7 @@ async def add_partitions_to_txn(
         )
     call.authorize(CLUSTER_ACTION, CLUSTER)
     # Each waits for its own commit, so all are started before the first is awaited.
-    begun = [Promise() for _ in request.transactions]
+    begun: list[Promise[dict[tuple[str, int], Error]]] = [Promise() for _ in request.transactions]
     for transaction, outcome in zip(request.transactions, begun, strict=True):
         start(_add_for_broker(transaction, call, outcome))
     return AddPartitionsToTxnResponse(
@@ -90,7 +91,7 @@ def _single(request: AddPartitionsToTxnRequest) -> _Transaction:
 
 
 async def _add_for_client(transaction: _Transaction, call: Call) -> _Errors:
-    """Add what a client may write to, which internal topics are not."""
+    """Add the partitions that a client may write to, which never include internal topics."""
     partitions = _partitions(transaction)
     if not call.is_authorized(WRITE, TRANSACTIONAL_ID, transaction.transactional_id):
         return dict.fromkeys(partitions, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -105,7 +106,9 @@ async def _add_for_client(transaction: _Transaction, call: Call) -> _Errors:
     return await _add(transaction, FIRST_TRANSACTIONS, call, refused)
 
 
-async def _add_for_broker(transaction: _Transaction, call: Call, outcome: Promise) -> None:
+async def _add_for_broker(
+    transaction: _Transaction, call: Call, outcome: Promise[dict[tuple[str, int], Error]]
+) -> None:
     """Add or verify the partitions of one transaction for the broker that leads them."""
     try:
         outcome.set(
@@ -120,7 +123,7 @@ async def _add_for_broker(transaction: _Transaction, call: Call, outcome: Promis
 async def _add(
     transaction: _Transaction, client_version: int, call: Call, refused: frozenset[tuple[str, int]]
 ) -> _Errors:
-    """Add all partitions, or none of them if one does not exist or is `refused`."""
+    """Add all partitions, or none if any partition does not exist or is `refused`."""
     partitions = _partitions(transaction)
     failed = _unknown(partitions, call) | dict.fromkeys(refused, Error.TOPIC_AUTHORIZATION_FAILED)
     if failed:

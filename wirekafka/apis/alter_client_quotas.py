@@ -33,10 +33,9 @@ async def alter_client_quotas(
 
 
 async def _address(host: str, call: ControllerCall) -> str | None:
-    found = Promise()
+    found: Promise[str | None] = Promise()
     call.controller.resolve(host, found.set)
-    address: str | None = await found
-    return address
+    return await found
 
 
 def _change(entry: AlterClientQuotasRequest.EntryData) -> QuotaChange:

@@ -42,7 +42,7 @@ async def _on_controller(
 
 @api(AlterConfigsRequest, AlterConfigsResponse, on_controller=_on_controller)
 async def alter_configs(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
-    """Replace all configs of each resource: those not named return to their defaults."""
+    """Replace all configs of each resource: unnamed options return to their defaults."""
     turns = Turns()
     resources = await _resources(request, turns)
 

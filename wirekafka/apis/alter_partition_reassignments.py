@@ -57,7 +57,7 @@ async def alter_partition_reassignments(
 def alter_partition_reassignments_failure(
     request: AlterPartitionReassignmentsRequest, error: KafkaError, call: ControllerCall
 ) -> AlterPartitionReassignmentsResponse:
-    """Report the error for the whole request, and for each partition in it."""
+    """Report the error for the whole request, and for each requested partition."""
     return AlterPartitionReassignmentsResponse(
         error_code=error.error,
         error_message=error.message,

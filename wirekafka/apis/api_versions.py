@@ -79,7 +79,7 @@ def _check_destination(request: ApiVersionsRequest, call: Call) -> None:
 
     Controllers serve every client, as in Kafka.
 
-    Clients before version 5, and those without metadata, name neither cluster nor node.
+    Clients before version 5, and clients without metadata, name neither cluster nor node.
     """
     cluster_id, node_id = request.cluster_id, request.node_id
     if cluster_id is None and node_id == _NO_NODE:
@@ -111,8 +111,8 @@ def _served(call: Call) -> list[_ApiVersion]:
 def _served_with(controller: Mapping[int, tuple[int, int]]) -> list[_ApiVersion]:
     """The APIs of brokers' listeners, given the versions of the active controller.
 
-    An API whose requests are forwarded has the versions that both nodes support, and is left out
-    if there is none. Without versions of the controller, those of this node are reported.
+    An API whose requests are forwarded has the versions that both nodes support, and is left out if
+    there is none. Without the controller's versions, this node's versions are reported.
     """
     found = []
     for declared in BROKERS.served():

@@ -26,7 +26,7 @@ _Topic = BeginQuorumEpochResponse.TopicData
 async def begin_quorum_epoch(
     request: BeginQuorumEpochRequest, call: ControllerCall
 ) -> BeginQuorumEpochResponse:
-    """Follow the new leader, if its epoch is not an older one."""
+    """Follow the new leader, unless its epoch is older."""
     call.authorize(CLUSTER_ACTION, CLUSTER)
     check_cluster_id(request.cluster_id, call)
     wanted = metadata_partition(request.topics)

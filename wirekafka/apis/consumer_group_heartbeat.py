@@ -20,6 +20,7 @@ from wirekafka.coordinator.groups.consumer.commands import (
 )
 from wirekafka.coordinator.groups.consumer.group import ConsumerGroup
 from wirekafka.coordinator.groups.consumer.reconcile import reported_partitions
+from wirekafka.coordinator.groups.times import GroupTimes
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -46,7 +47,7 @@ def consumer_group_heartbeat(
         and request.rack_id is None
         and request.rebalance_timeout_ms == -1
     ):
-        quiet = QuietHeartbeat(
+        quiet: QuietHeartbeat[GroupTimes] = QuietHeartbeat(
             ConsumerGroup,
             request.group_id,
             request.member_id,
@@ -96,7 +97,7 @@ def _process(
     )
     check_heartbeat(heartbeat, call.version, call.broker.groups.assignors)
     reply = call.broker.groups.start(request.group_id, heartbeat)
-    if reply.__class__ is ConsumerHeartbeatReply:
+    if isinstance(reply, ConsumerHeartbeatReply):
         return _response(reply)
     return _respond_later(reply)
 

@@ -16,7 +16,7 @@ from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 async def controller_registration(
     request: ControllerRegistrationRequest, call: ControllerCall
 ) -> ControllerRegistrationResponse:
-    """Register a controller, which may be this one."""
+    """Register a controller, which may be this node."""
     if not call.is_authorized(CLUSTER_ACTION, CLUSTER):
         raise refusal(CLUSTER)
     await call.controller.submit(

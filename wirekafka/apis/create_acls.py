@@ -81,7 +81,7 @@ def _acl(creation: _Creation) -> Acl:
 
 
 def _names_several(creation: _Creation) -> bool:
-    """Whether a type of it is one for filters only, which Kafka takes for a fault of its own."""
+    """Whether the ACL has a type for filters only, which Kafka takes for a fault of its own."""
     acl = _acl(creation)
     return (
         acl.resource_type is ResourceType.ANY

@@ -48,7 +48,7 @@ async def delete_share_group_offsets(
 async def _delete(
     group_id: str, names: Sequence[str], call: Call
 ) -> list[DeleteShareGroupOffsetsResponse.Topic]:
-    """Delete the states of these topics, and report those of them that had any or failed."""
+    """Delete the states of these topics, and report the topics that had states or failed."""
     image = call.broker.image
     known = [image.topics[name] for name in names if name in image.topics]
     deletion = await call.broker.share_groups.delete_offsets(

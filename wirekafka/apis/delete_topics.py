@@ -49,7 +49,7 @@ def _references(request: DeleteTopicsRequest) -> list[TopicReference]:
 async def _validated(
     references: list[TopicReference], call: ControllerCall, turns: Turns
 ) -> tuple[list[TopicReference], list[_Refused]]:
-    """Split the references into valid ones and, with an error each, invalid ones."""
+    """Split the references into valid references, and invalid references with an error each."""
     names = await turns.count(each.name for each in references if each.name is not None)
     ids = await turns.count(each.id for each in references if each.id != NO_ID)
     refused: dict[TopicReference, str] = {}
@@ -78,9 +78,10 @@ async def _validated(
 async def _authorized(
     references: list[TopicReference], call: ControllerCall, turns: Turns
 ) -> tuple[list[TopicReference], list[_Refused]]:
-    """Split the references into topics that the client may delete and, with an error, others.
+    """Split the references into topics that the client may delete, and refused topics with errors.
 
-    A missing topic needs DESCRIBE only, so that a client that has it learns that it is missing.
+    A missing topic needs DESCRIBE only, so that a client with that right learns that the topic is
+    missing.
     """
     if call.may(DELETE, CLUSTER):
         return references, []

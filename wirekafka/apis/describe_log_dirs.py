@@ -74,6 +74,6 @@ def _directory(directory: LogDirectory, wanted: set[TopicPartition] | None, call
 
 
 def _lag(call: Call, key: TopicPartition, future: Log) -> int:
-    """How many offsets a future log is behind the one that it is to replace."""
+    """How many offsets a future log is behind the log that it is to replace."""
     partition = call.broker.partitions.get(key)
     return 0 if partition is None else partition.log.end_offset - future.end_offset

@@ -61,8 +61,7 @@ def describe_topic_partitions(
 
 
 def _split(names: list[str], call: Call) -> tuple[list[str], list[str]]:
-    """Those names whose topics the client may describe, and the others, about which it learns
-    nothing."""
+    """The names of topics that the client may describe, and the hidden names."""
     allowed, hidden = list[str](), list[str]()
     for name in names:
         (allowed if call.is_authorized(DESCRIBE, TOPIC, name) else hidden).append(name)

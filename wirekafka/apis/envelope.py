@@ -114,7 +114,7 @@ def wrap(request: Request, call: Call) -> EnvelopeRequest:
 def unwrap(envelope: EnvelopeResponse, request: Request, call: Call) -> Any:
     """Return the response to a wrapped request.
 
-    Raises KafkaError: the error of the envelope, or UNKNOWN_SERVER_ERROR if the response in it
+    Raises KafkaError: the error of the envelope, or UNKNOWN_SERVER_ERROR if the wrapped response
     cannot be decoded or has another correlation id.
     """
     if envelope.error_code:

@@ -26,7 +26,8 @@ _TopicResponse = FetchResponse.FetchableTopicResponse
 _PartitionData = _TopicResponse.PartitionData
 
 _SENT_FROM_FILE_BYTES = 1 << 15
-"""Slices of at least this size are sent from their file; smaller ones are read into memory."""
+"""Slices of at least this size in bytes are sent from their file; smaller slices are read into
+memory."""
 _DEBUGGER = -2
 _READ_COMMITTED = 1
 _NAMES_LEADERS_SINCE = 16

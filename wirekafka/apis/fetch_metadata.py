@@ -65,7 +65,7 @@ async def fetch_metadata(request: FetchRequest, call: ControllerCall) -> FetchRe
 
 
 def _only_partition(request: FetchRequest, version: int) -> FetchRequest.Topic.Partition | None:
-    """The requested partition, if it is that of the metadata and no other is requested."""
+    """The requested partition, if it is the metadata's partition and the only one requested."""
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return None
     topic = request.topics[0]
@@ -88,7 +88,7 @@ def _is_news(answer: FetchAnswer, position: FetchPosition) -> bool:
 
 async def _change(call: ControllerCall, deadline_ms: int) -> None:
     """Wait for an append, a rise of the high watermark or a change of leader, or the deadline."""
-    changed = Promise()
+    changed: Promise[None] = Promise()
     unwatch = call.controller.raft.watch(partial(changed.set, None))
     try:
         await changed.within(call.controller.clock, deadline_ms - call.now_ms)

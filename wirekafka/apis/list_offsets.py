@@ -1,4 +1,4 @@
-"""ListOffsets: finds the offsets of partitions by timestamp, or the first or last ones (KIP-79).
+"""ListOffsets: finds the first or last offsets of partitions, or by timestamp (KIP-79).
 
 v4: leader epochs (KIP-320), v7: max timestamp (KIP-734), v8: earliest local offset (KIP-405),
 v9: last tiered offset (KIP-1005), v10: timeout (KIP-1075), v11: earliest pending upload (KIP-1023).

@@ -64,7 +64,7 @@ def _compiled(text: str | None) -> Regex | None:
 
 
 async def _matching(regex: Regex, names: Iterable[str], call: Call) -> set[str]:
-    """The names that match as a whole, with pauses: there may be many, and long ones."""
+    """The names that match as a whole, with pauses: there may be many long names."""
     found = set()
     work = 0
     for name in names:

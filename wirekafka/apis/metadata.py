@@ -24,7 +24,7 @@ _NO_ID = bytes(16)
 
 @api(MetadataRequest, MetadataResponse)
 async def metadata(request: MetadataRequest, call: Call) -> MetadataResponse:
-    """Describe the requested topics or all; create missing ones where that is enabled."""
+    """Describe the requested topics or all topics; create missing topics where enabled."""
     broker = call.broker
     descriptions = _Descriptions(request, call)
     asks_for_all = request.topics is None or (call.version == 0 and not request.topics)

@@ -51,7 +51,7 @@ def _resolve(
     list[OffsetToCommit],
     list[list[OffsetCommitResponse.Topic.Partition]],
 ]:
-    """Split the request into valid offsets and a response with the errors of the others.
+    """Split the request into valid offsets and a response with the errors of invalid offsets.
 
     Returns the topics of the response, the offsets to commit, and, for each offset, the list of
     partitions to which its result belongs.

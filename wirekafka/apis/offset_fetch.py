@@ -51,7 +51,7 @@ async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchRe
 def offset_fetch_failure(
     request: OffsetFetchRequest, error: KafkaError, call: Call
 ) -> OffsetFetchResponse:
-    """Report the error for each group, or for its partitions where Kafka does so."""
+    """Report the error for each group, or for its partitions in the versions where Kafka does."""
     if call.version >= _GROUPS_SINCE:
         return OffsetFetchResponse(groups=[_failed(group, error.error) for group in request.groups])
     return _as_one_group(_failed(_only_group(request), error.error), request, call)
@@ -84,7 +84,7 @@ async def _fetch(
             return _Group(group_id=group.group_id, topics=_all_topics(offsets, call))
         named, unknown = await _named(group.topics, call, turns)
         places = [(topic.name, index) for topic in named for index in topic.partition_indexes]
-        offsets = iter(
+        fetched = iter(
             await groups.submit(
                 group.group_id,
                 FetchOffsets(
@@ -101,7 +101,7 @@ async def _fetch(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=[
-                    _partition(next(offsets), topic.topic_id) for _ in topic.partition_indexes
+                    _partition(next(fetched), topic.topic_id) for _ in topic.partition_indexes
                 ],
             )
             for topic in named
@@ -113,7 +113,7 @@ async def _fetch(
 async def _named(
     topics: list[OffsetFetchRequest.Group.Topics], call: Call, turns: Turns
 ) -> tuple[list[OffsetFetchRequest.Group.Topics], list[OffsetFetchResponse.Group.Topics]]:
-    """Return topics with their names, which v10 does not send, and the errors of the others.
+    """Return topics with their names, which v10 does not send, and errors of unknown topics.
 
     Topics given by name need not exist.
     """

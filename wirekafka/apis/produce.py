@@ -337,7 +337,7 @@ class _Writing:
         return self._broker.partition(topic.name, index)
 
     def _check(self, partition: Partition, data: _PartitionData) -> None:
-        """Check what depends on the request, not on the log. Raises KafkaError."""
+        """Check the conditions that depend on the request, not on the log. Raises KafkaError."""
         if not -1 <= self._acks <= 1:
             raise KafkaError(Error.INVALID_REQUIRED_ACKS)
         records = data.records

@@ -15,7 +15,7 @@ from wirekafka.security.acl import ALTER, CLUSTER
 async def remove_raft_voter(
     request: RemoveRaftVoterRequest, call: ControllerCall
 ) -> RemoveRaftVoterResponse:
-    """Remove the controller; if it is the leader, it resigns once that is committed."""
+    """Remove the controller; a leader resigns once its removal is committed."""
     if not call.is_authorized(ALTER, CLUSTER):
         raise refusal(CLUSTER)
     check_cluster_id(request.cluster_id, call)

@@ -18,7 +18,7 @@ from wirekafka.security.sasl.login import Expected
     before_authentication=True,
 )
 def sasl_authenticate(request: SaslAuthenticateRequest, call: Call) -> SaslAuthenticateResponse:
-    """Answer a token of the login; the last one comes with the lifetime of the session.
+    """Answer a token of the login; the last answer has the lifetime of the session.
 
     Refused after the login and on listeners without SASL, where the connection stays open.
     """

@@ -38,7 +38,7 @@ _RECORD_LIMIT = 1
 
 @api(ShareFetchRequest, ShareFetchResponse)
 async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchResponse:
-    """Acknowledge records, and acquire others: at once, or once there are `min_bytes` of them."""
+    """Acknowledge records, and acquire records: at once, or once `min_bytes` are available."""
     broker = call.broker
     check_share_version(call)
     if request.group_id is None:
@@ -83,7 +83,7 @@ async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchRespo
 
 
 def _count(call: Call, context: ShareContext, results: Mapping[SharedKey, SharedResult]) -> None:
-    """Count the topics of the request, and those of failures, as Kafka."""
+    """Count the requested topics and the failed topics, as Kafka."""
     measures = call.broker.measures
     if measures is not None:
         traffic, wanted = measures.traffic, context.wanted

@@ -30,9 +30,9 @@ _Assignment = _Member.Assignment
 async def share_group_describe(
     request: ShareGroupDescribeRequest, call: Call
 ) -> ShareGroupDescribeResponse:
-    """Describe each group; an unknown group or one of another kind has an error.
+    """Describe each group; an unknown group or a group of another kind has an error.
 
-    Groups that the client may not describe come first in the response, then those without an id.
+    Groups that the client may not describe come first in the response, then groups without an id.
     """
     check_share_version(call)
     turns = Turns()

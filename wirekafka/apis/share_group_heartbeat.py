@@ -10,6 +10,7 @@ from wirekafka.apis.shared.share_version import check_share_version
 from wirekafka.coordinator.groups.commands import QuietHeartbeat
 from wirekafka.coordinator.groups.share.commands import ShareHeartbeat, check_share_heartbeat
 from wirekafka.coordinator.groups.share.group import ShareGroup
+from wirekafka.coordinator.groups.times import GroupTimes
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
@@ -29,7 +30,7 @@ def share_group_heartbeat(
     if not call.is_authorized(READ, GROUP, request.group_id):
         raise KafkaError(Error.GROUP_AUTHORIZATION_FAILED)
     if request.subscribed_topic_names is None and request.rack_id is None:
-        quiet = QuietHeartbeat(
+        quiet: QuietHeartbeat[GroupTimes] = QuietHeartbeat(
             ShareGroup,
             request.group_id,
             request.member_id,

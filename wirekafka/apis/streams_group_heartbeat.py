@@ -17,6 +17,7 @@ from wirekafka.coordinator.groups.streams.commands import (
     StreamsHeartbeatReply,
     check_heartbeat,
 )
+from wirekafka.coordinator.groups.streams.config import StreamsGroupOptions
 from wirekafka.coordinator.groups.streams.configure import InternalTopic
 from wirekafka.coordinator.groups.streams.group import StreamsGroup
 from wirekafka.coordinator.groups.streams.member import ProcessEndpoint as MemberEndpoint
@@ -63,7 +64,7 @@ def streams_group_heartbeat(
         and request.rebalance_timeout_ms == -1
         and not request.shutdown_application
     ):
-        quiet = QuietHeartbeat(
+        quiet: QuietHeartbeat[StreamsGroupOptions] = QuietHeartbeat(
             StreamsGroup,
             request.group_id,
             request.member_id,
@@ -211,7 +212,8 @@ def _check_fields(request: StreamsGroupHeartbeatRequest) -> None:
 async def _create(reply: StreamsHeartbeatReply, call: Call) -> Sequence[Status]:
     """Create missing topics; returns the status with the errors of earlier attempts.
 
-    If the client may not create one of them, none is created, and the status lists those.
+    If the client may not create some of the topics, none is created, and the status lists the
+    refused topics.
     """
     refused = _not_creatable([topic.name for topic in reply.missing], call)
     if refused:

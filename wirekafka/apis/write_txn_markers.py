@@ -29,7 +29,8 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Writ
     if not call.may(ALTER, CLUSTER):
         call.authorize(CLUSTER_ACTION, CLUSTER)
     written = [_write(marker, call) for marker in request.markers]
-    settled = Promise()  # The partitions whose marker was lost; None after a timeout.
+    # The partitions whose marker was lost; None after a timeout.
+    settled: Promise[frozenset[tuple[str, int]]] = Promise()
     call.broker.markers.when_settled(
         {where for errors in written for where, error in errors.items() if error is Error.NONE},
         settled.set,
@@ -39,7 +40,7 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Writ
         for where, error in errors.items():
             if error is Error.NONE and lost is None:
                 errors[where] = Error.REQUEST_TIMED_OUT
-            elif error is Error.NONE and where in lost:
+            elif error is Error.NONE and lost is not None and where in lost:
                 errors[where] = Error.NOT_LEADER_OR_FOLLOWER
     return WriteTxnMarkersResponse(
         markers=[

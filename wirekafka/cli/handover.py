@@ -39,6 +39,6 @@ def command(
         raise CliError(
             f"node {found.node_id} is one of a cluster with the controllers"
             f" {list(quorum.voters or ())}: Kafka takes its place with the settings of that"
-            " cluster, as docs/cores.md shows"
+            " cluster, as docs/how-to/use-all-cores.md shows"
         )
     print(server_properties(found, host, port), end="")

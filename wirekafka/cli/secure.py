@@ -214,7 +214,7 @@ def prepare(config: BrokerConfig) -> tuple[SecuredBroker, str]:
     if is_used and not password_file.exists():
         reason = (
             f"{data} has no administrator of which the password is known ({password_file} is"
-            " missing): secure it by options instead, as docs/security.md shows"
+            " missing): secure it by options instead, as docs/how-to/secure.md shows"
         )
         raise ConfigError(_OPTION, str(data), reason, f"{_OPTION}: {reason}")
     private_files.check_secrets(directory, public=[_AUTHORITY_FILE])

@@ -14,6 +14,7 @@ from wirekafka.cli import shortcuts
 from wirekafka.cli.cluster_directory import has_cluster
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.unsupported_options import refuse_unsupported
+from wirekafka.config.loggers import REQUEST_LOGGER
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import console_listener
 from wirekafka.config.sources import BUILT_IN, Setting
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from wirekafka.server.run import Companion
 
 _DATA = "wirekafka-data"
-REQUEST_LOGGER = "kafka.request.logger"
 _MOST_BROKERS = 1000
 _DEFAULT_CLUSTER_ID = "WIREKAFKA_DEFAULT_CLUSTER_ID"
 """The variable with the id of a new cluster that none is given for, set by the container image."""

@@ -41,7 +41,7 @@ class CliError(Exception):
 
 
 class ListedOffset(NamedTuple):
-    """What ListOffsets has found in a partition; -1 for nothing."""
+    """The result of ListOffsets in a partition; -1 for nothing found."""
 
     offset: int
     timestamp: int
@@ -308,7 +308,7 @@ class Client:
     def known_offsets(
         self, partitions: Iterable[tuple[str, int]], timestamp: int
     ) -> dict[tuple[str, int], int]:
-        """`offsets` of those partitions whose leader answers now, without waiting for others."""
+        """The `offsets` of partitions whose leaders answer now, without waiting for others."""
         wanted = set(partitions)
         by_leader: dict[int, dict[str, list[int]]] = {}
         for topic in self.metadata(sorted({name for name, _ in wanted})).topics:
@@ -333,7 +333,7 @@ class Client:
     ) -> dict[tuple[str, int], ListedOffset]:
         """`offsets` of partitions whose leaders are known, given by leader and topic.
 
-        The result has the timestamps that were found, too (-3: that of the newest record).
+        The result has the found timestamps, too (-3: the timestamp of the newest record).
         """
         found: dict[tuple[str, int], ListedOffset] = {}
         for leader, topics in by_leader.items():

@@ -92,7 +92,7 @@ class GroupType(NamedTuple):
 
 
 def type_of(client: Client, name: str) -> GroupType:
-    """Return the row of a group's type; that of classic groups if there is no such group."""
+    """Return the row of a group's type; the row of classic groups if there is no such group."""
     response = client.coordinator(name).send(ListGroupsRequest(), ListGroupsResponse)
     check(response.error_code, f"group {name}")
     found = next((each for each in response.groups if each.group_id == name), None)

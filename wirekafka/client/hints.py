@@ -1,15 +1,15 @@
-"""What to change when a listener breaks off the first exchanges: it may expect TLS or a login."""
+"""Hints for listeners that break off the first exchanges: they may expect TLS or a login."""
 
 from __future__ import annotations
 
 from wirekafka.config.client_config import ClientConfig
 
 _TLS_ALERT = b"\x15\x03"
-"""The first bytes of what a listener with TLS answers to requests without: kind and version."""
+"""The first bytes of a TLS listener's answer to a plain request: kind and version."""
 _NOT_TLS = frozenset(
     {"WRONG_VERSION_NUMBER", "UNEXPECTED_EOF_WHILE_READING", "RECORD_LAYER_FAILURE", None}
 )
-"""OpenSSL's reasons where what was received is nothing or not TLS."""
+"""OpenSSL's reasons if nothing was received, or no TLS."""
 
 
 def is_tls_alert(start: bytes) -> bool:

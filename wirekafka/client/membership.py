@@ -95,7 +95,7 @@ class GroupMembership:
             check(error, f"group {self._group}")
 
     def leave(self) -> None:
-        """Leave the group, so that the others need not wait for the session timeout."""
+        """Leave the group, so that other members need not wait for the session timeout."""
         member = LeaveGroupRequest.MemberIdentity(member_id=self._member_id)
         request = LeaveGroupRequest(
             group_id=self._group, member_id=self._member_id, members=[member]
@@ -179,7 +179,7 @@ class GroupMembership:
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """The partitions in an assignment of the consumer protocol; none in an empty one."""
+    """The partitions in an assignment of the consumer protocol; none if it is empty."""
     if not data:
         return []
     assignment = _decoded(ConsumerProtocolAssignment, data)
@@ -187,7 +187,7 @@ def decode_assignment(data: bytes) -> list[TopicPartition]:
 
 
 def _decoded(kind: type[M], data: bytes) -> M:
-    """Decode a consumer-protocol message after its version; newer ones may have more fields."""
+    """Decode a consumer-protocol message after its version; newer versions may have more fields."""
     [version] = _VERSION.unpack_from(data)
     decode = kind.decoder(min(version, kind.versions.last))
     return decode(data, _VERSION.size, len(data))[0]

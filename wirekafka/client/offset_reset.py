@@ -30,8 +30,8 @@ class Reset(NamedTuple):
 def plan_reset(client: Client, group: str, topics: Iterable[str], to: str) -> Reset:
     """Plan a change for topics, each as TOPIC or TOPIC:0,1; changes nothing.
 
-    `to` is "earliest", "latest", an offset, +N or -N from what is committed, or an ISO 8601 time.
-    Raises CliError, also if the group has members.
+    `to` is "earliest", "latest", an offset, +N or -N from the committed offset, or an ISO 8601
+    time. Raises CliError, also if the group has members.
     """
     kind = type_of(client, group)
     state = _state(client, group, kind)

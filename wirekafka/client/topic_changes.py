@@ -16,7 +16,7 @@ _TIMEOUT_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class TopicCreation:
-    """What topics are created with; -1 is the broker's default."""
+    """The properties of new topics; -1 is the broker's default."""
 
     partitions: int = -1
     replication_factor: int = -1
@@ -24,7 +24,7 @@ class TopicCreation:
 
 
 class Result(NamedTuple):
-    """What became of one topic; error 0 is success."""
+    """The result for one topic; error 0 is success."""
 
     name: str | None
     error_code: int

@@ -25,12 +25,13 @@ DEFAULT_LIMIT_BYTES = 128 << 20
 PIECE_BYTES = 64 << 10
 """How much is inflated at a time, without the GIL, where a batch is read piece by piece."""
 _LEAST_BYTES = 4 << 10
-"""What any piece, gzip member, lz4 frame or snappy block counts as at the least where the size is
-limited: a megabyte of empty ones takes up to a second of a processor."""
+"""The least size that a gzip member, lz4 frame, snappy block or other piece counts as where sizes
+are limited: a megabyte of empty pieces takes up to a second of a processor."""
 _FREE_BYTES = 64 * _LEAST_BYTES
 """How much more than the limit may be counted so."""
 _LARGEST_WINDOW_BYTES = 128 << 20
-"""The window that zstd's readers accept by default: that of its highest level, 22."""
+"""The window in bytes that zstd's readers accept by default: the window of level 22, the
+highest."""
 _FRUGAL_WINDOW_BYTES = 32 << 20
 """The window of level 20, which the reader of a zstd stream has to hold in memory."""
 
@@ -79,9 +80,9 @@ def decompress(codec: int, data: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES)
 def pieces(codec: int, data: Buffer, limit_bytes: int) -> Iterator[Piece]:
     """Decompress piece by piece, for a reader that holds one piece at a time.
 
-    A piece is small, except for snappy's blocks, which are never divided and 21 times as large as
-    their data at the most. Raises as `decompress`; zstd whose window exceeds 32 MiB, as that of its
-    levels 21 and 22 does, may inflate to 32 MiB.
+    A piece is small, except for snappy's blocks, which are never divided and are at most 21 times
+    as large as their data. Raises as `decompress`; zstd data may inflate to 32 MiB only if its
+    window exceeds 32 MiB, as the windows of levels 21 and 22 do.
     """
     return _inflated(codec, data, _Bounds(PIECE_BYTES, limit_bytes, _FRUGAL_WINDOW_BYTES))
 

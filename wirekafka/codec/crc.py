@@ -14,10 +14,11 @@ _PACKAGE, _EXTENSION = "crc32c", "crc32c._crc32c"
 
 
 def _extension() -> Any:
-    """The package's extension module, without what the package itself imports.
+    """The package's extension module, without the package's own imports.
 
-    That is `importlib.metadata`, `email` and `argparse`, for its version and its command: a twelfth
-    of the CPU time of a broker's start. A later `import crc32c` finds the same extension.
+    The package imports `importlib.metadata`, `email` and `argparse` for its version and its
+    command, which take a twelfth of the CPU time of a broker's start. A later `import crc32c` finds
+    the same extension.
     """
     if _EXTENSION in sys.modules:
         return sys.modules[_EXTENSION]

@@ -132,7 +132,7 @@ class _Writer:
         return tail if len(tail) >= _LEAST_DEFAULT_TAIL else ()
 
     def _default_bytes(self, f: Field) -> bytes | None:
-        """The encoded default of a field; None for one that is rarely at its default."""
+        """The encoded default of a field; None for a field that rarely has its default."""
         if f.default is None and self.version in f.nullable and self.version in f.flexible:
             return b"\xff" if f.part and not f.is_array else b"\0"
         if f.is_fixed and (f.default is False or f.default == -1):
@@ -196,9 +196,10 @@ class _Writer:
         return f.tag is not None and self.version in f.tagged
 
     def _part(self, part: type[Any], target: str, nullable: bool, least: int) -> None:
-        """A part; one that may be null stands behind a byte of at least `least` if it is not.
+        """Decode a part.
 
-        Kafka writes -1 for null, but 0 where the field is a tagged one.
+        A nullable part that is present follows a byte of at least `least`. Kafka writes -1 for
+        null, but 0 where the field is tagged.
         """
         out = self.out
         local = out.fresh("part")

@@ -18,7 +18,8 @@ _BUFFERS = frozenset((bytes, bytearray, memoryview))
 Encoder = Callable[[Any, list[Buffer], bytearray], bytearray]
 
 _COPIED_BYTES = 2048
-"""Records up to this size are copied: for the kernel, one more buffer costs more than that."""
+"""Record buffers up to this size in bytes are copied: another buffer costs the kernel more than the
+copy."""
 
 _int32 = Layout(">i").pack
 
@@ -27,9 +28,9 @@ def compile_encoder(cls: type[Any], version: int, flexible: bool) -> Encoder:
     """Generate the function `(message, chunks, head) -> head` of one version.
 
     It appends to `head`. At a record buffer above `_COPIED_BYTES` it moves `head` and the buffer,
-    uncopied, to `chunks` and continues in a new bytearray. The one it returns is to be sent after
-    `chunks`. Fields the version lacks are left out. Raises UnencodableMessage, with `chunks` and
-    `head` partly written.
+    uncopied, to `chunks` and continues in a new bytearray. The returned bytearray is to be sent
+    after `chunks`. Fields the version lacks are left out. Raises UnencodableMessage, with `chunks`
+    and `head` partly written.
     """
     return _Writer(cls, version, flexible).write()
 

@@ -86,12 +86,11 @@ def field(
 ) -> Any:
     """Declare a field's versions, default, tag and nullability, beside its type.
 
-    versions: those that have the field; it decodes to its default in others.
-    default: Kafka's default; without it, the zero of the type, also for a nullable field.
-    tag, tagged: it is a tagged field (KIP-482), only in the `tagged` versions if given.
-    nullable: the versions that allow null, where `X | None` is not true of all of them.
-    flexible: the versions that use compact lengths, where it is not all the message's flexible
-    ones.
+    versions: the versions that have the field; in other versions it decodes to its default.
+    default: Kafka's default; without it, the zero of the type, also for a nullable field. tag,
+    tagged: it is a tagged field (KIP-482), only in the `tagged` versions if given. nullable: the
+    versions that allow null, where `X | None` is not true of all of them. flexible: the versions
+    that use compact lengths, if not all flexible versions of the message.
     """
     return _Declared(versions, default, tag, nullable, tagged, flexible)
 
@@ -299,10 +298,9 @@ class Message(_Struct):
     def encoder(cls, version: int) -> Callable[[Self, list[Buffer], bytearray], bytearray]:
         """The function `(message, chunks, head) -> head`, which copies few records.
 
-        It appends to `head`, also small record buffers; at a larger one it moves `head` and the
-        buffer to `chunks` and continues in a new bytearray, which it returns: that is to be sent
-        after `chunks`.
-        Raises UnencodableMessage.
+        The function appends to `head`, small record buffers included. At a larger record buffer it
+        moves `head` and the buffer to `chunks` and continues in a new bytearray, which it returns,
+        to be sent after `chunks`. Raises UnencodableMessage.
         """
         encode = cls._encoders.get(version)
         if encode is None:

@@ -19,7 +19,8 @@ SMALLEST_RECORD_BYTES = 7
 
 
 _UNCHECKED, _CHECKED = Struct(">qiibI"), Struct(">hiqqqhii")
-"""The fields of `HEADER` up to the checksum, and those after it, which it covers."""
+"""The fields of `HEADER` up to the checksum, and the fields behind the checksum, which it
+covers."""
 
 _new_record: Any = tuple.__new__
 
@@ -235,7 +236,7 @@ def decode_body(body: bytes, header: BatchHeader) -> list[Record]:
 def iterate_body(body: bytes, header: BatchHeader) -> Iterator[Record]:
     """The records of a batch one after the other, for readers that keep few of them.
 
-    Raises as `decode_records`, what follows the last record included.
+    Raises as `decode_records`, also for bytes after the last record.
     """
     if header.count < 0:
         raise invalid(f"Found invalid record count {header.count} in magic v2 batch")

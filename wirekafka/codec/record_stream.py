@@ -13,10 +13,10 @@ _MOST_HEADERS = 1_000_000
 
 
 class RecordStream:
-    """Reads the records of one batch in order and holds one piece of them at a time.
+    """Reads the records of one batch in order, and holds one inflated piece at a time.
 
-    Every method raises KafkaError: INVALID_RECORD where the records are malformed or end early,
-    and what the pieces raise.
+    Every method raises KafkaError: INVALID_RECORD where the records are malformed or end early, or
+    the error that inflating the next piece raises.
     """
 
     def __init__(self, pieces: Iterator[bytes | memoryview]):

@@ -82,7 +82,7 @@ def _run_length(body: bytes | memoryview, first: int, step: int, most: int) -> i
 def outlines(body: bytes | memoryview, header: BatchHeader) -> Iterator[Outline]:
     """The outline of every record, in order; timestamps absolute, offsets as the client set them.
 
-    They come one after the other, since a batch may have millions.
+    The outlines are yielded one by one, since a batch may have millions of records.
 
     A LogAppendTime batch gives every record its maximum timestamp. Raises
     KafkaError(INVALID_RECORD) where the records do not fill the body exactly.

@@ -4,7 +4,7 @@ Here belong: one row per option in `options` (type, default, checks, how it can 
 documentation), the sources and their precedence, the configuration of brokers and topics as typed
 objects, the entries of DescribeConfigs, and the checks of AlterConfigs.
 
-Not here: what an option does (the code that reads it), where dynamic settings are stored
+Not here: the effect of an option (the code that reads it), where dynamic settings are stored
 (`metadata`), and the request handlers (`apis`). A new option is a new row, never a constant or an
 environment variable elsewhere.
 """

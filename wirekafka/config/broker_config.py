@@ -31,8 +31,8 @@ OF_THE_AUTHORIZER = ("super.users", "allow.everyone.if.no.acl.found")
 """Read by Kafka's authorizer, so that they are not among the options of a broker."""
 
 _HIDDEN = {**rows(SecurityOptions), **rows(SaslOptions)}.keys()
-"""Options whose values are hidden where config providers have them. Others, such as the paths and
-addresses of this node, are in its log and its responses anyway."""
+"""Options whose values are hidden if they come from config providers. Values of other options, such
+as the paths and addresses of this node, are in its log and its responses anyway."""
 _MOST_SHARED = 256
 _DEFAULTS = {option.attribute: option.default for option in BROKER.values()}
 
@@ -78,7 +78,7 @@ class BrokerConfig(BrokerOptions):
     def with_written(
         self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]
     ) -> BrokerConfig:
-        """As `with_dynamic`, but without what config providers find: no file is read."""
+        """As `with_dynamic`, but without values of config providers: no file is read."""
         return BrokerConfig(self.sources.with_written(cluster_default, per_broker))
 
     @property
@@ -100,10 +100,10 @@ class BrokerConfig(BrokerOptions):
     def for_listener(self, name: str, mechanism: str | None = None) -> BrokerConfig:
         """The configuration as a listener sees it, and there perhaps a SASL mechanism.
 
-        `listener.name.<name>.<mechanism>.<option>` overrules `listener.name.<name>.<option>`,
-        which overrules `<option>`, whichever of them are dynamic. The result is shared; dynamic
-        updates apply to the configuration it is made from. Raises ConfigError for a value that the
-        option cannot take; it has the name under which the option is set.
+        `listener.name.<name>.<mechanism>.<option>` overrules `listener.name.<name>.<option>`, which
+        overrules `<option>`, no matter which settings are dynamic. The result is shared; dynamic
+        updates apply to the configuration that it is made from. Raises ConfigError for a value that
+        the option cannot take; the error has the name under which the option is set.
         """
         key = name.lower(), mechanism and mechanism.lower()
         found = self._of_listeners.get(key)
@@ -119,7 +119,7 @@ class BrokerConfig(BrokerOptions):
         return {}
 
     def with_options_of(self, other: BrokerConfig, names: Container[str]) -> BrokerConfig:
-        """This configuration, but for the options of these names, which are set as in `other`."""
+        """This configuration, with the options of these names set as in `other`."""
         return BrokerConfig(self.sources.with_options_of(other.sources, names))
 
     def value(self, option: Option[Any]) -> Any:
@@ -160,7 +160,7 @@ class BrokerConfig(BrokerOptions):
 
     @property
     def data_directories(self) -> tuple[str, ...]:
-        """`log.dirs`, or `log.dir` where that is not set."""
+        """`log.dirs`, or `log.dir` if `log.dirs` is not set."""
         return self.log_dirs or self.log_dir
 
     @property
@@ -172,9 +172,11 @@ class BrokerConfig(BrokerOptions):
     def metadata_topic_config(self) -> TopicConfig:
         """The configuration of the metadata log, which no topic override changes."""
         return TopicConfig(
-            segment_bytes=self.metadata_log_segment_bytes,
+            segment_bytes=self.internal_metadata_log_segment_bytes
+            or self.metadata_log_segment_bytes,
             segment_ms=self.metadata_log_segment_ms,
             max_message_bytes=self.socket_request_max_bytes,
+            file_delete_delay_ms=self.internal_metadata_delete_delay_millis,
             retention_ms=-1,
             retention_bytes=-1,
         )

@@ -62,7 +62,7 @@ class ConfigEntry(NamedTuple):
 
 
 def describe_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Every topic option, by name; internal ones only where the topic itself sets them."""
+    """Every topic option, by name; internal options only where the topic itself sets them."""
     entries = [
         _layered(TOPIC[entry.name], overrides, broker, ConfigSource.TOPIC)
         if entry.name in overrides
@@ -75,7 +75,7 @@ def describe_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[C
 
 
 def describe_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Every option that can be set per group, by name; internal ones only where it sets them."""
+    """Every option that can be set per group, by name; internal options only where set."""
     shown = _shown(GROUP, overrides)
     return [_layered(option, overrides, broker, ConfigSource.GROUP) for option in shown]
 

@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from the option table: `python -m wirekafka.config.docs`."""
+"""`python -m wirekafka.config.docs` writes docs/reference/configuration.md from the options."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 from wirekafka.config import options as tables
 from wirekafka.config.checks.differences import DIFFERENCES
 from wirekafka.config.checks.group_bounds import BOUNDING
+from wirekafka.config.checks.ignored_options import IGNORED
 from wirekafka.config.checks.unsupported_options import DECIDING_CLASSES, JAVA_SECURITY
 from wirekafka.config.loggers import OF_KAFKA
 from wirekafka.config.option import Option, Type, text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-PAGE = _PACKAGE.parent / "docs" / "configuration.md"
+PAGE = _PACKAGE.parent / "docs" / "reference" / "configuration.md"
 
 AREAS = (
     ("The node and its quorum", tables.ClusterOptions),
@@ -36,7 +37,12 @@ _READ = re.compile(r"\b(?:\w*config(?:\(\))?|own)\.(\w+)")
 # Options of groups are read by name, with or without the kind of the group.
 _NAMED = re.compile(r'"([a-z]+(?:\.[a-z]+)+)"')
 _THROUGH = {
-    "metadata_topic_config": ("metadata.log.segment.bytes", "metadata.log.segment.ms"),
+    "metadata_topic_config": (
+        "internal.metadata.delete.delay.millis",
+        "internal.metadata.log.segment.bytes",
+        "metadata.log.segment.bytes",
+        "metadata.log.segment.ms",
+    ),
     "node_id": ("broker.id",),
     "data_directories": ("log.dirs", "log.dir"),
     "is_compacted": ("cleanup.policy",),
@@ -47,8 +53,10 @@ _THROUGH = {
 _NOT_WHOLLY = {
     "authorizer.class.name": "Only Kafka's `StandardAuthorizer` is supported.",
     "streams.assignor.name": "The only one is `sticky`.",
-    "sasl.login.callback.handler.class": "Only Kafka's handler of unsigned OAUTHBEARER tokens is "
-    "supported, for logins at other nodes.",
+    "sasl.login.callback.handler.class": "Only Kafka's handlers of OAUTHBEARER are supported, for "
+    "logins at other nodes.",
+    "sasl.kerberos.kinit.cmd": "A value that is set at run time is not used.",
+    "sasl.oauthbearer.jwt.retriever.class": "Only Kafka's own classes are supported.",
     **dict.fromkeys(JAVA_SECURITY, "Other values are refused."),
     **dict.fromkeys(DECIDING_CLASSES, "Only Kafka's own classes are supported."),
 }
@@ -212,9 +220,17 @@ def _lacking(table: Table, used: set[str]) -> list[str]:
     names = [
         name for name, option in sorted(table.items()) if name not in used and not option.internal
     ]
-    if not names:
+    by_reason: dict[str, list[str]] = {}
+    for name in names:
+        known = [each.name for each in (table[name], *table[name].chain) if each.name in IGNORED]
+        by_reason.setdefault(IGNORED[known[0]] if known else "", []).append(f"`{name}`")
+    if not by_reason:
         return []
-    return ["", "Known, without effect yet: " + ", ".join(f"`{name}`" for name in names) + "."]
+    listed = (
+        ", ".join(each) + (f" ({reason})" if reason else "")
+        for reason, each in sorted(by_reason.items())
+    )
+    return ["", "Known, without effect: " + "; ".join(listed) + "."]
 
 
 def _shown(table: Table, used: set[str]) -> Iterable[Option[Any]]:

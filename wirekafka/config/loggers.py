@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from wirekafka.errors import Error, KafkaError
 
@@ -42,7 +42,10 @@ OF_KAFKA = {
 }
 """Kafka's names of loggers, as in its log4j2.yaml and in runbooks, and the logger here that reports
 the same. `kafka.request.logger` and `kafka.authorizer.logger` have Kafka's names here too."""
-_OWN_NAMES = ("kafka.request.logger", "kafka.authorizer.logger")
+REQUEST_LOGGER = "kafka.request.logger"
+_OWN_NAMES = (REQUEST_LOGGER, "kafka.authorizer.logger")
+observers: list[Callable[[], None]] = []
+"""Called when levels were set at run time."""
 _SET, _DELETE = 0, 1
 _OPERATIONS = {2: "APPEND", 3: "SUBTRACT"}
 
@@ -74,6 +77,13 @@ def alter(changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool
     for name, operation, level in changes:
         logger = _logger(name)
         logger.setLevel(_LEVELS[level or ""] if operation == _SET else logging.NOTSET)
+    for changed in list(observers):
+        changed()
+
+
+def logs_requests() -> bool:
+    """Whether requests are logged: only if that logger itself is set so, not one above it."""
+    return logging.NOTSET < logging.getLogger(REQUEST_LOGGER).level <= logging.DEBUG
 
 
 def _check(name: str, operation: int, level: str | None) -> None:

@@ -27,7 +27,8 @@ OWN = {
     "has used before. Another one without `meta.properties` is taken for a disk that is not "
     "mounted, and the node does not start. As `serve --new-directory`.",
 }
-"""What each setting means, by name. They are static: set by file, environment or command line."""
+"""The meaning of each setting, by name. All are static: set by file, environment or command
+line."""
 
 _LOOPBACK = "127.0.0.1"
 
@@ -57,7 +58,7 @@ def console_allows_changes(sources: Sources) -> bool:
 
 
 def new_directories(sources: Sources) -> tuple[str, ...]:
-    """The log directories that may be formatted although others were used before."""
+    """The log directories that may be formatted although other directories were used before."""
     text = sources.text(NEW_DIRECTORIES) or ""
     return tuple(path for each in text.split(",") if (path := each.strip()))
 

@@ -1,8 +1,8 @@
-"""Names of options that apply to one listener, and there perhaps to one SASL mechanism.
+"""Names of options of one listener, or of one SASL mechanism of a listener.
 
 `listener.name.<listener>.<option>` overrides an option for a listener, and
 `listener.name.<listener>.<mechanism>.<option>` for a SASL mechanism of that listener. Listener and
-mechanism are in lower case; Kafka ignores names that write them otherwise.
+mechanism are in lower case; Kafka ignores other spellings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PER_MECHANISM = (
     "sasl.server.callback.handler.class",
     "connections.max.reauth.ms",
 )
-"""The options that Kafka recognizes behind any words, as those of a mechanism."""
+"""The options that Kafka recognizes behind any prefix, as options of a mechanism."""
 
 CLUSTER_LEVEL = frozenset(
     ("max.connections", "max.connection.creation.rate", "num.network.threads")
@@ -81,8 +81,8 @@ def overridden(name: str) -> Option[Any] | None:
 def described(name: str) -> Option[Any] | None:
     """The option whose type and synonyms Kafka reports for a name, prefixed or not.
 
-    Kafka does not recognize every option of a mechanism: it reports others as unknown ones, whose
-    values are withheld.
+    Kafka does not recognize every option of a mechanism: it reports other options as unknown, and
+    withholds their values.
     """
     option = BROKER.get(name) or THROTTLES.get(name)
     parts = split(name)
@@ -106,7 +106,7 @@ def applicable(values: Mapping[str, str], *, per_broker: bool) -> dict[str, str]
     """The dynamic settings, of one broker or of all, that may change while a node runs.
 
     A controller stores the settings that clients send to it directly without a broker's checks
-    (KIP-919). As in Kafka, a node ignores those that it could not have been sent itself.
+    (KIP-919). As in Kafka, a node ignores settings that it would itself have refused.
     """
     ignored = [
         name

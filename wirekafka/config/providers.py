@@ -1,7 +1,7 @@
-"""Config providers: values that stand elsewhere, as in `${file:/run/secrets:password}` (KIP-297).
+"""Config providers: values from elsewhere, as in `${file:/run/secrets:password}` (KIP-297).
 
-The three providers that come with Kafka are built in; no class is loaded. What they find is in no
-message.
+The three providers that come with Kafka are built in; no class is loaded. The values that they find
+are in no message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OPTION = "config.providers"
 OWN_CLASS = "wirekafka.NodesFile"
 """The provider of the settings that `serve --secure --brokers` makes: it reads one file."""
 OWN_FILE = "file"
-"""The parameter of that provider, which names its file."""
+"""The parameter of this package's own provider, which names its file."""
 _COST = 10_000
 """How many characters a look-up counts for, so that a text has at most a hundred of them."""
 _PACKAGE = "org.apache.kafka.common.config.provider."
@@ -40,7 +40,7 @@ class Provider:
         return ConfigError(f"{_OPTION}.{self.name}.param.{parameter}", value, reason)
 
     def allowed(self, path: Path) -> bool:
-        """Whether `allowed.paths` contains the path or one of its parents; all if it is not set.
+        """Whether `allowed.paths` contains the path or a parent of it; true if it is not set.
 
         Raises ConfigError for an allowed path that is not absolute.
         """
@@ -114,7 +114,7 @@ def _replaced(text: str, looked_up: Callable[[str, str, str], str | None]) -> st
 
 
 def without_own(options: Mapping[str, str]) -> dict[str, str]:
-    """The options of providers without the one of this package, which clients may not refer to."""
+    """The options of providers without this package's own provider, which clients may not use."""
     names = [each.strip() for each in options.get(_OPTION, "").split(",")]
     kept = [each for each in names if options.get(f"{_OPTION}.{each}.class") != OWN_CLASS]
     return {**options, _OPTION: ",".join(kept)}
@@ -168,7 +168,7 @@ def _from_directory(provider: Provider, path: str, key: str) -> str | None:
 
 
 def _from_environment(provider: Provider, path: str, key: str) -> str | None:
-    """An environment variable that `allowlist.pattern` matches, any if that is not set."""
+    """An environment variable that `allowlist.pattern` matches; any if no pattern is set."""
     if path:
         raise ConfigError(_OPTION, path, "environment variables have no path")
     pattern = provider.parameters.get("allowlist.pattern")

@@ -1,4 +1,4 @@
-"""A configured text that refers to config providers, and what these found, which is never shown."""
+"""A configured text that refers to config providers, and their values, which are never shown."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ PLACEHOLDER = "[hidden]"
 
 
 class Resolved(str):
-    """A value that a config provider has found: whatever formats it gets a placeholder.
+    """A value that a config provider has found; formatted, it is a placeholder.
 
-    It may be a password, or any line of any file that a client has named. What uses the value
+    It may be a password, or any line of any file that a client has named. Code that uses the value
     takes it as any other string: files are opened by it, keys are parsed from it.
     """
 
@@ -32,7 +32,7 @@ class Resolved(str):
         return Resolved(str.__add__(other, self.reveal()))
 
     def reveal(self) -> str:
-        """The value as a plain string, for what needs it and shows it to nobody."""
+        """The value as a plain string, for code that needs it and shows it to nobody."""
         return str.__str__(self)
 
 
@@ -42,14 +42,14 @@ class Reference(str):
     value: Resolved
 
     def __new__(cls, text: str, value: str = "") -> Reference:
-        """`value` is the text with what its references stand for in their place."""
+        """`value` is the text with its references replaced by their values."""
         made = super().__new__(cls, text)
         made.value = Resolved(value)
         return made
 
 
 def value_of(text: str) -> str:
-    """What a configured text stands for, as a plain string that must not be shown."""
+    """The value of a configured text, as a plain string that must not be shown."""
     return text.value.reveal() if isinstance(text, Reference) else text
 
 
@@ -61,7 +61,7 @@ def hidden(value: Any) -> Any:
 
 
 def reason_about(value: object, reason: str) -> str:
-    """Why a value is refused, without details if these could quote what a provider has found."""
+    """The reason why a value is refused, without details that could quote a provider's value."""
     values = value if isinstance(value, tuple) else (value,)
     if any(isinstance(each, Resolved) for each in values):
         return "the value that a config provider found cannot be used"
@@ -69,5 +69,5 @@ def reason_about(value: object, reason: str) -> str:
 
 
 def revealed(text: str) -> str:
-    """A string whose formats show it, for what decodes it and shows it to nobody."""
+    """A string that can be formatted, for code that decodes it and shows it to nobody."""
     return text.reveal() if isinstance(text, Resolved) else text

@@ -1,7 +1,7 @@
-"""Kafka's security protocols: which of them encrypt, and which require a login."""
+"""Kafka's security protocols, some of which encrypt or require a login."""
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""In the order of the numbers that metadata records have for them."""
+"""In the order of their numbers in metadata records."""
 
 
 def uses_tls(protocol: str) -> bool:

@@ -1,4 +1,4 @@
-"""Reads files that a configuration names, which may be those of a client that means harm."""
+"""Reads files that a configuration names, which a hostile client may have chosen."""
 
 from __future__ import annotations
 

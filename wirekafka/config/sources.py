@@ -76,7 +76,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """All settings by name: static ones of the strongest source, and dynamic ones over them."""
+    """All settings by name: static settings of the strongest source, and dynamic settings above."""
 
     static: Mapping[str, Setting] = field(default_factory=dict)
     cluster: Mapping[str, str] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Sources:
     ) -> Sources:
         """Merge the static sources, and replace references to config providers.
 
-        A setting of the command line has the source `--set` unless it names another one. Raises
+        A setting of the command line has the source `--set` unless it names another source. Raises
         ConfigError for a file that cannot be read or parsed, and for an unknown provider.
         """
         layers = [_settings(NODE, BUILT_IN)]
@@ -127,16 +127,16 @@ class Sources:
         return cls(static=static, environment=environment or {})
 
     def with_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Sources:
-        """The same static settings with other dynamic ones.
+        """The same static settings with other dynamic settings.
 
-        Their references to config providers are looked up in options of TLS and SASL, as in Kafka;
-        one that finds nothing stays as it is. The providers are those of the static settings,
-        without the one that only this package's own settings use.
+        References to config providers are looked up in options of TLS and SASL, as in Kafka; a
+        reference that finds nothing stays as it is. The static settings define the providers,
+        except for the provider that only this package's own settings use.
         """
         return replace(self, cluster=self._looked_up(cluster), broker=self._looked_up(broker))
 
     def with_written(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Sources:
-        """As `with_dynamic`, but nothing is looked up: for checks that need no such value."""
+        """As `with_dynamic`, but without look-ups, for checks that need no provider's value."""
         return replace(self, cluster=dict(cluster), broker=dict(broker))
 
     def refers(self, dynamic: Mapping[str, str]) -> bool:
@@ -165,7 +165,7 @@ class Sources:
         return found
 
     def with_prefix(self, prefix: str) -> Sources:
-        """These settings, with those under `prefix` in place of those without it.
+        """These settings, with settings under `prefix` in place of the plain settings.
 
         A name with the prefix overrules the plain name of every source, even of stronger ones.
         """
@@ -203,18 +203,18 @@ class Sources:
         return {*self.static, *self.cluster, *self.broker}
 
     def text(self, name: str) -> str | None:
-        """What the strongest source says, as it was written; None if the name is not set."""
+        """The text of the strongest source, as it was written; None if the name is not set."""
         for layer in (self.broker, self.cluster):
             if name in layer:
                 return layer[name]
         return self.static[name].text if name in self.static else None
 
     def static_value(self, name: str) -> str | None:
-        """The value of a setting that is never dynamic, which config providers may have."""
+        """The value of a setting that is never dynamic; it may come from a config provider."""
         return value_of(self.static[name].text) if name in self.static else None
 
     def with_options_of(self, other: Sources, names: Container[str]) -> Sources:
-        """These settings, but for the options of these names, which are set as in `other`."""
+        """These settings, with the options of these names set as in `other`."""
 
         def mixed(own: Mapping[str, T], others: Mapping[str, T]) -> dict[str, T]:
             kept = {name: each for name, each in own.items() if name not in names}

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from wirekafka.bounded_memory import Remembered
 from wirekafka.clock import Clock
 from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.errors import Error, KafkaError
-from wirekafka.runtime.machine import Machine, Ticket
+from wirekafka.runtime.machine import Command, Machine, Ticket
 from wirekafka.runtime.replicated_log import ReplicatedLog
 from wirekafka.runtime.runtime import Runtime
+
+_Result = TypeVar("_Result")
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +136,7 @@ class Shards(ABC):
             raise KafkaError(Error.NOT_COORDINATOR)
         return runtime
 
-    async def submit(self, key: str, command: Any) -> Any:
+    async def submit(self, key: str, command: Command[_Result]) -> _Result:
         """Run a command on the key's shard; does not suspend if the reply is available at once.
 
         Raises `KafkaError`: the shard's error, NOT_COORDINATOR, or
@@ -146,7 +148,7 @@ class Shards(ABC):
             self._replace_append_error(error)
             raise
 
-    def start(self, key: str, command: Any) -> Any:
+    def start(self, key: str, command: Command[_Result]) -> _Result | Coroutine[Any, Any, _Result]:
         """Run a command as `submit` does, but return its reply if it is available at once.
 
         If it is not, a coroutine is returned that waits for it.
@@ -161,7 +163,7 @@ class Shards(ABC):
             raise
         return self._reply_to(runtime, ticket)
 
-    async def _reply_to(self, runtime: Runtime, ticket: Ticket) -> Any:
+    async def _reply_to(self, runtime: Runtime, ticket: Ticket[_Result]) -> _Result:
         try:
             return await runtime.reply_to(ticket)
         except KafkaError as error:

@@ -9,13 +9,14 @@ from typing import Any
 
 from wirekafka.clock import Clock
 from wirekafka.errors import KafkaError
+from wirekafka.runtime.machine import Command
 from wirekafka.runtime.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
 _RETRY_MS = 1_000
 
-Pieces = Callable[[Callable[[], Any]], Iterator[Any]]
+Pieces = Callable[[Callable[[], Any]], Iterator[Command[object]]]
 """Yields the commands that apply one change to a shard, given what returns its machine.
 
 Each command is computed once the previous ones have been replayed; a restart from the beginning is
@@ -35,7 +36,7 @@ class TopicChanges:
         self._clock = clock
         self._name = name
         self._queue: deque[Pieces] = deque()
-        self._pieces: Iterator[Any] | None = None
+        self._pieces: Iterator[Command[object]] | None = None
         self._is_waiting = True
         self._is_refused = False
         self._is_closed = False

@@ -21,7 +21,8 @@ _VERSION = 0
 class AbortedTransaction(NamedTuple):
     """An aborted transaction as a transaction index holds it; offsets are inclusive.
 
-    `last_offset` is that of the abort marker, `last_stable_offset` the partition's one after it.
+    `last_offset` is the offset of the abort marker, `last_stable_offset` the partition's last
+    stable offset after the marker.
     """
 
     producer_id: int
@@ -47,7 +48,7 @@ class CorruptIndex(ValueError):
 class AbortedIndex:
     """The aborted transactions whose markers lie in one segment, in order of their markers.
 
-    The file is created with the first of them, and read when its entries are first needed.
+    The file is created with the first transaction, and read when its entries are first needed.
     Raises CorruptIndex on reading, OSError.
     """
 
@@ -139,9 +140,9 @@ def aborted_between(
 ) -> list[AbortedTransaction]:
     """The aborted transactions that overlap an offset range, half-open, that a reader fetched.
 
-    `indexes` are those of the segment that holds `start_offset` and of all that follow: a
-    transaction's marker may lie far behind its data. An entry whose last stable offset lies at
-    or above `end_offset` ends the search, since every later one began above it.
+    `indexes` are the transaction indexes of the segment that holds `start_offset` and of all later
+    segments: a transaction's marker may lie far behind its data. An entry whose last stable offset
+    lies at or above `end_offset` ends the search, since every later one began above it.
     """
     found = []
     for index in indexes:

@@ -12,7 +12,7 @@ from wirekafka.errors import Error, KafkaError
 
 
 class Origin(Enum):
-    """The origin of a batch: a client's is validated, that of a local coordinator is trusted."""
+    """The origin of a batch: batches of clients are validated, batches of coordinators trusted."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
@@ -23,7 +23,7 @@ class Append:
     """The parameters of an append, beside the batch.
 
     `guard` is what `Verifications.begin` returned for a transactional write, None without one.
-    `transaction_version` is that of the marker being written (KIP-890).
+    `transaction_version` is the transaction version of the marker being written (KIP-890).
     """
 
     leader_epoch: int
@@ -32,9 +32,10 @@ class Append:
     guard: object | None = None
     transaction_version: int = 0
     defers: bool = False
-    """Whether a batch that inflates to much raises `TakesLong`, so that `ahead` is found first."""
+    """Whether a batch that inflates to more than a MiB raises `TakesLong`: `ahead` is then computed
+    first."""
     long_crc: int = -1
-    """The checksum of the last batch for which that was raised, so that it is not begun again."""
+    """The checksum of the last batch that raised `TakesLong`, whose check is not begun again."""
     ahead: Checked | None = None
     """The same batch, checked and converted before its append."""
 
@@ -57,7 +58,8 @@ class Checked(NamedTuple):
 class Appended(NamedTuple):
     """The result of an append: the offsets of the batch, and whether it was a duplicate.
 
-    `log_append_time_ms` is -1 for topics with CreateTime; `start_offset` is that of the log.
+    `log_append_time_ms` is -1 for topics with CreateTime; `start_offset` is the start offset of the
+    log.
     """
 
     base_offset: int

@@ -21,7 +21,7 @@ LOCK = ".lock"
 
 UNKNOWN_BROKER_EPOCH = -1
 _PLAIN = re.compile("[A-Za-z0-9_-]+")
-"""Values that a properties file of Java has as they are; most ids of clusters are such."""
+"""Values that need no escapes in a Java properties file, such as most cluster ids."""
 
 
 class BadCheckpoint(ValueError):

@@ -36,8 +36,8 @@ _SHOWN_ERRORS = 3
 _MOST_ERRORS = 10_000
 """How many records are named in a response; Kafka names all, however many."""
 _MOST_HELD_BYTES = 32 << 20
-"""What the records of a batch may take where they are converted, or looked at one by one: they
-are held in memory then, and once more where they are compressed anew."""
+"""The most bytes of inflated records in a batch that is converted or checked record by record: the
+records are held in memory, and twice where they are compressed anew."""
 
 
 class Incoming(NamedTuple):
@@ -224,7 +224,7 @@ def _decoded(incoming: Incoming) -> Iterator[Record]:
 
 
 def _records_of(incoming: Incoming) -> bytes | memoryview:
-    """The inflated records, within what may be held of them. Raises RecordsRefused."""
+    """The inflated records, up to the limit of what is held in memory. Raises RecordsRefused."""
     if incoming.body:
         return incoming.body
     limit_bytes = DEFAULT_LIMIT_BYTES

@@ -23,7 +23,7 @@ OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class InDoubt(OSError):
-    """An error that leaves unknown what the files hold, whatever its errno: nothing goes on."""
+    """An error after which the content of files is unknown: its directory fails."""
 
     @classmethod
     def because_of(cls, error: OSError) -> InDoubt:
@@ -32,15 +32,15 @@ class InDoubt(OSError):
 
 
 class SyncFailed(InDoubt):
-    """A failed fsync. What the medium holds is unknown.
+    """A failed fsync: the content of the medium is unknown.
 
-    ENOSPC and EDQUOT come from there too: file systems that allocate late report them only when
-    data is written back. A second fsync would report success without having written anything.
+    An fsync can fail with ENOSPC and EDQUOT too: file systems that allocate late report them only
+    when data is written back. A second fsync would report success without having written anything.
     """
 
 
 def is_passing(error: BaseException | None) -> bool:
-    """Whether what failed can be tried again: nothing was lost, something is merely used up.
+    """Whether the operation can be tried again: nothing was lost, a resource is merely used up.
 
     A KafkaError is judged by the error of the disk that caused it.
     """

@@ -27,10 +27,10 @@ class MalformedEpochs(ValueError):
 class LeaderEpochs:
     """The leader epochs of one log, held in memory and written to the file as a whole.
 
-    Epochs and start offsets both grow: an epoch that begins at or before others replaces them.
-    An epoch without batches is dropped when the log is opened, so `begin` need not write the
-    file, which a starting broker would otherwise do for every partition.
-    Raises OSError where the file cannot be written.
+    Epochs and start offsets both grow: a new epoch replaces the epochs that begin at or behind its
+    start. An epoch without batches is dropped when the log is opened, so `begin` need not write the
+    file, which a starting broker would otherwise do for every partition. Raises OSError where the
+    file cannot be written.
     """
 
     __slots__ = ("_disk", "_entries", "_path", "latest", "recorded")
@@ -84,8 +84,9 @@ class LeaderEpochs:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch not above the requested one, and its end offset.
 
-        For an epoch below all known ones, it is that epoch and the first one's start offset; for
-        -1 and for an epoch above all known ones (-1, -1) (OffsetsForLeaderEpoch's rules).
+        For an epoch below all known epochs, returns that epoch and the start offset of the first
+        known epoch; for -1 and for an epoch above all known epochs (-1, -1). These are
+        OffsetsForLeaderEpoch's rules.
         """
         if epoch == UNDEFINED:
             return UNDEFINED, UNDEFINED
@@ -101,8 +102,8 @@ class LeaderEpochs:
         """The offset to which a follower truncates its log, which ends at `log_end_offset`.
 
         `leader_end_offset` is the end of `leader_epoch` in the leader's log, as its Fetch response
-        reports it. The result is the end of the newest epoch not above it that both logs may share;
-        the next fetch checks again (KIP-279).
+        reports it. The result is the end of the newest epoch, not above `leader_epoch`, that both
+        logs may share; the next fetch checks again (KIP-279).
         """
         epoch, end_offset = self.end_offset_for(leader_epoch, log_end_offset)
         if end_offset < 0:
@@ -115,7 +116,7 @@ class LeaderEpochs:
         return self._entries[index - 1].epoch if index else UNDEFINED
 
     def take_over(self, other: LeaderEpochs) -> None:
-        """Replace all entries by those of another log with the same batches; write the file."""
+        """Replace all entries by another log's entries for the same batches; write the file."""
         self._entries = list(other.entries)
         self._changed()
         self.save()

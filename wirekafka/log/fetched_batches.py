@@ -57,10 +57,11 @@ class FollowingLog(Protocol):
 
 
 def append_usual(log: FollowingLog, records: Buffer, newest_epoch: int) -> bool:
-    """Append the whole batches if all are usual ones, with less work.
+    """Append the whole batches if all are usual, with less work.
 
-    False, with nothing written, if there is none, or one that is corrupt, a control batch, of a new
-    leader epoch, or that needs a new segment. Raises OSError, and KafkaError as `checked`.
+    Returns False, with nothing written, if there is no batch, or if any batch is corrupt, a control
+    batch, of a new leader epoch, or needs a new segment. Raises OSError, and KafkaError as
+    `checked`.
     """
     data = memoryview(records)
     at = 0
@@ -108,8 +109,8 @@ def append_usual(log: FollowingLog, records: Buffer, newest_epoch: int) -> bool:
 def checked(data: memoryview, end_offset: int, newest_epoch: int, log: str) -> list[Received]:
     """Validate the complete batches up to the first with a leader epoch above `newest_epoch`.
 
-    Raises KafkaError: CORRUPT_MESSAGE; OFFSET_OUT_OF_RANGE for a batch that begins below the end
-    of the one before it, or below `end_offset`.
+    Raises KafkaError: CORRUPT_MESSAGE; OFFSET_OUT_OF_RANGE for a batch that begins below the end of
+    the previous batch, or below `end_offset`.
     """
     found: list[Received] = []
     at = 0
@@ -137,7 +138,7 @@ def checked(data: memoryview, end_offset: int, newest_epoch: int, log: str) -> l
 
 
 def check_cut_off(data: memoryview, at: int) -> None:
-    """Raise KafkaError(CORRUPT_MESSAGE) unless the rest of the data may be the start of a batch."""
+    """Raise KafkaError(CORRUPT_MESSAGE) unless the remaining bytes may be the start of a batch."""
     next(batches(data, at), None)
 
 

@@ -16,6 +16,7 @@ from wirekafka.log.disk_errors import OUT_OF_DESCRIPTORS, SyncFailed
 Buffer = bytes | bytearray | memoryview
 
 _READ_BYTES = 1 << 16
+_KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE
 _MOST_BUFFERS = 1024  # IOV_MAX on Linux and macOS
 
 
@@ -35,7 +36,8 @@ class DirectoryEntry(NamedTuple):
 class File(Protocol):
     """A file that is appended to, read at positions, and truncated. Errors are `OSError`.
 
-    One of `fsync` is `SyncFailed` if what was written may be lost, another one if it was not tried.
+    `fsync` raises `SyncFailed` if written data may be lost, and any other OSError if no sync was
+    tried.
     """
 
     path: str
@@ -51,7 +53,13 @@ class File(Protocol):
         """Wait until what was written is on the medium. May be called from another thread."""
 
     def truncate(self, size_bytes: int) -> None:
-        """Truncate the file to a smaller size."""
+        """Truncate the file to a smaller size; the space that was preallocated is freed."""
+
+    def preallocate(self, size_bytes: int) -> None:
+        """Reserve space for a file of that size, whose present size does not change.
+
+        Never fails: without space, or where that is not supported, appends reserve it.
+        """
 
     def rename(self, path: str) -> None:
         """Rename the file within its directory; open readers are not affected."""
@@ -79,7 +87,7 @@ class Lock(Protocol):
 class Disk(Protocol):
     """The file system operations of the log. Paths are strings; errors are `OSError`.
 
-    Those of a failed fsync are `SyncFailed`, in `write_atomic` too.
+    A failed fsync raises `SyncFailed`, in `write_atomic` too.
     """
 
     def create(self, path: str) -> File:
@@ -98,7 +106,7 @@ class Disk(Protocol):
         """Write a small file that does not exist: after a kill it may be missing or empty."""
 
     def write_atomic(self, path: str, data: bytes) -> None:
-        """Replace a small file so that after a crash it is the old one or the new one, whole."""
+        """Replace a small file: after a crash it is the old file or the new file, whole."""
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory of that name."""
@@ -113,7 +121,7 @@ class Disk(Protocol):
         """The entries of a directory, in no particular order."""
 
     def make_directory(self, path: str) -> None:
-        """Create a directory, and those above it. Raises FileExistsError."""
+        """Create a directory and its parents. Raises FileExistsError."""
 
     def remove_tree(self, path: str) -> None:
         """Remove a directory with its contents, if it exists."""
@@ -356,6 +364,10 @@ class RealFile:
         self.size_bytes = size_bytes
         self._torn = False
 
+    def preallocate(self, size_bytes: int) -> None:
+        with suppress(OSError):
+            _reserve(self._descriptor if self._descriptor >= 0 else self._open(), size_bytes)
+
     def rename(self, path: str) -> None:
         os.replace(self.path, path)
         self.path = path
@@ -458,6 +470,20 @@ def _fsync_open(descriptor: int, path: str) -> None:
         os.fsync(descriptor)
     except OSError as error:
         raise SyncFailed(error.errno, error.strerror, path) from error
+
+
+def _reserve(descriptor: int, size_bytes: int) -> None:
+    """Reserve blocks as `fallocate --keep-size` does. Raises OSError."""
+    import ctypes  # Only where a log is preallocated.
+
+    allocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+    if allocate is None:
+        return  # Not on macOS. Python's own function would change the file's size.
+    offset_type = ctypes.c_int64
+    allocate.argtypes = (ctypes.c_int, ctypes.c_int, offset_type, offset_type)
+    if allocate(descriptor, _KEEP_SIZE, 0, size_bytes) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
 
 
 def _after(buffers: Sequence[Buffer], skip: int) -> list[Buffer]:

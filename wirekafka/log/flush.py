@@ -15,9 +15,9 @@ from wirekafka.log.segment import Segment
 class Flush:
     """The files to sync before a log's recovery point can advance to `end_offset`.
 
-    It must not be repeated after `SyncFailed`: the system may have dropped the unwritten pages and
-    report success. After an error before that, such as that of a file that cannot be opened because
-    descriptors are used up, another flush may follow.
+    A flush must not be repeated after `SyncFailed`: the system may have dropped the unwritten pages
+    and report success. After an error before any sync, such as a file that cannot be opened for
+    lack of descriptors, another flush may follow.
     """
 
     __slots__ = (

@@ -36,7 +36,7 @@ class TimeEntry(NamedTuple):
 
 
 class EntryFile:
-    """An index file: pairs of integers, in order of the first, to which pairs are appended.
+    """An append-only index file of pairs of integers, in order of the first integer.
 
     Pairs are written a page at a time and at `write`; a crash loses none, as indexes are then
     rebuilt. Only the last pair is held in memory. The file of a new index is created with the
@@ -93,7 +93,7 @@ class EntryFile:
         return self.around(key)[0]
 
     def around(self, key: int) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-        """The last pair whose first number is at most `key`, and the next one."""
+        """The last pair whose first number is at most `key`, and the next pair."""
         last = self.last
         if last is None or key >= last[0]:
             return last, None  # Readers are mostly at the tail.
@@ -290,5 +290,5 @@ class TimeIndex(EntryFile):
         self.truncate(bisect_right(range(len(self)), relative, key=self._second_of))
 
     def is_full(self, limit_bytes: int) -> bool:
-        """As for an OffsetIndex; the last slot is kept for the entry that seals the segment."""
+        """As `OffsetIndex.is_full`; the last slot is kept for the entry that seals the segment."""
         return self.size_bytes // 12 >= limit_bytes // 12 - 1

@@ -89,7 +89,7 @@ class Log:
     @classmethod
     def create(cls, disk: Disk, directory: str, config: TopicConfig, now_ms: int) -> Log:
         """Create an empty log in an existing directory. Raises OSError."""
-        return cls(disk, directory, config, recovery.create(disk, directory, now_ms))
+        return cls(disk, directory, config, recovery.create(disk, directory, config, now_ms))
 
     @classmethod
     def open(cls, disk: Disk, directory: str, config: TopicConfig, opening: Opening) -> Log:
@@ -101,7 +101,7 @@ class Log:
 
     @property
     def config(self) -> TopicConfig:
-        """The topic's configuration; a new one takes effect when it is assigned."""
+        """The topic's configuration; a new configuration takes effect when it is assigned."""
         return self._config
 
     @config.setter
@@ -122,7 +122,7 @@ class Log:
 
     @property
     def refusal(self) -> str | None:
-        """Why appends are refused (the disk is full or has failed), None while they are not."""
+        """The reason why appends are refused, such as a full disk; None if they are accepted."""
         return self._refusal
 
     @refusal.setter
@@ -186,8 +186,9 @@ class Log:
     ) -> None:
         """Append batches fetched from a leader, unchanged, offsets and leader epochs included.
 
-        Left out are an incomplete last batch, and those from the first above `newest_epoch` on.
-        KafkaError, with nothing written: CORRUPT_MESSAGE, or OFFSET_OUT_OF_RANGE below the end.
+        An incomplete last batch is left out, and so are all batches from the first whose leader
+        epoch is above `newest_epoch`. KafkaError, with nothing written: CORRUPT_MESSAGE, or
+        OFFSET_OUT_OF_RANGE below the end.
         """
         try:
             if fetched_batches.append_usual(self, records, newest_epoch):
@@ -202,10 +203,11 @@ class Log:
     def read(
         self, offset: int, max_bytes: int, *, end_offset: int, at_least_one: bool = True
     ) -> LogSlice:
-        """Read batches from the one that holds `offset` on, none at or above `end_offset`.
+        """Read batches from the batch that holds `offset` up to `end_offset`.
 
-        At most `max_bytes`, so that the last batch may be cut off; but with `at_least_one` the
-        first is whole, however large. Raises KafkaError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE.
+        Reads at most `max_bytes`, so that the last batch may be cut off; but with `at_least_one`
+        the first batch is whole, however large. Raises KafkaError: OFFSET_OUT_OF_RANGE,
+        CORRUPT_MESSAGE.
         """
         if not self.start_offset <= offset <= self.end_offset:
             raise _out_of_range(self, offset)
@@ -289,7 +291,10 @@ class Log:
         return count
 
     def delete_retired(self, now_ms: int) -> int | None:
-        """Remove files whose delete delay has passed; when the next is due. Raises OSError."""
+        """Remove files whose delete delay has passed; returns when the next file is due.
+
+        Raises OSError.
+        """
         return self.segments.delete_retired(now_ms)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
@@ -366,7 +371,7 @@ class Log:
             self.recovery_point = max(self.recovery_point, flush.end_offset)
 
     def withdraw_flush(self, flush: Flush, error: BaseException) -> None:
-        """Let the next flush sync again what a failed one left out, or none if data may be lost."""
+        """Let the next flush repeat a failed flush, or forbid flushes if data may be lost."""
         self._synced_names = False
         if flush.is_complete and flush.generation == self._generation:
             self._closed_end = flush.end_offset

@@ -46,7 +46,7 @@ class ProducerSnapshots:
                     return
 
     def keep_needed(self, segments: Sequence[Segment], end_offset: int) -> None:
-        """Remove all snapshots but those at segment starts and the newest within the log."""
+        """Remove all snapshots except at segment starts and the newest within the log."""
         first_offset = segments[0].base_offset
         usable = [offset for offset in self._offsets if first_offset <= offset <= end_offset]
         bases = {segment.base_offset for segment in segments}

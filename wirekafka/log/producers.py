@@ -397,7 +397,7 @@ def _repeated(header: BatchHeader, batches: list[BatchSpan]) -> BatchSpan | None
 
 
 def _after(span: BatchSpan) -> int:
-    """The sequence expected after a batch; none of the last five begins with it."""
+    """The sequence expected after a batch; no known batch begins with that sequence."""
     return span.last_sequence + 1 & SEQUENCE_MASK
 
 

@@ -54,8 +54,8 @@ class CorruptLog(Exception):
 class Opening:
     """How the last stop left a log: clean or not, and the offsets in its checkpoints.
 
-    After a clean stop the files are trusted. Otherwise the segments from the one that holds the
-    recovery point on are scanned, and checksums verified from the recovery point on.
+    After a clean stop the files are trusted. Otherwise the segment that holds the recovery point
+    and all later segments are scanned, and checksums verified from the recovery point on.
     """
 
     is_clean: bool
@@ -83,10 +83,10 @@ class Parts:
     """The end offset if all files beside the segments are synced up to it, else -1."""
 
 
-def create(disk: Disk, directory: str, now_ms: int) -> Parts:
+def create(disk: Disk, directory: str, config: TopicConfig, now_ms: int) -> Parts:
     """Create a log in an existing directory. Raises OSError."""
     return Parts(
-        segments=[Segment.create(disk, directory, 0, now_ms)],
+        segments=[Segment.create(disk, directory, 0, config, now_ms)],
         producers=ProducerStates(log_name(directory)),
         epochs=LeaderEpochs(disk, f"{directory}/{EPOCHS_NAME}"),
         snapshots=ProducerSnapshots(disk, directory),
@@ -184,7 +184,9 @@ class _Recovery:
             segments.clear()
             self._end_offset = start_offset
         if not segments:
-            segment = Segment.create(self._disk, self._directory, start_offset, opening.now_ms)
+            segment = Segment.create(
+                self._disk, self._directory, start_offset, self._config, opening.now_ms
+            )
             segments.append(segment)
             self._producers.clear(start_offset)
         self._epochs.forget_from(self._end_offset)
@@ -256,9 +258,9 @@ class _Recovery:
         )
 
     def _find_older_epochs(self, trusted: Sequence[Segment]) -> None:
-        """Find epochs older than all in the checkpoint file, which a power cut may have emptied.
+        """Find epochs below the oldest in the checkpoint file, which a power cut may have emptied.
 
-        Only trusted segments are read here; the scan finds the epochs of the others.
+        Only trusted segments are read here; the scan finds the epochs of all other segments.
         """
         if not trusted:
             return

@@ -36,7 +36,7 @@ _SMALLEST_LENGTH = HEADER_BYTES - 12
 
 
 class BadBatch(Exception):
-    """The bytes at a position are not a valid batch, or one whose offsets are impossible there."""
+    """The bytes at a position are no valid batch, or a batch whose offsets are impossible there."""
 
     def __init__(self, position: int, reason: str):
         super().__init__(f"{reason} at position {position}")
@@ -129,7 +129,7 @@ class Passage:
         self.position, self.end_offset = position, end_offset
 
     def replay_newest(self, window: memoryview, places: dict[int, list[int]]) -> None:
-        """Call `replay` with each producer's newest batches; older ones are not remembered."""
+        """Call `replay` with each producer's newest batches; older batches are not remembered."""
         for found in places.values():
             for at in found[-REMEMBERED_BATCHES:]:
                 self.replay(read_header(window, at))
@@ -137,13 +137,13 @@ class Passage:
 
 
 def notable(file: File, passage: Passage) -> Iterator[tuple[int, BatchHeader, Buffer]]:
-    """Verify all batches; yields position, header and bytes of those that recovery looks at.
+    """Verify all batches; yields position, header and bytes of the batches that recovery looks at.
 
-    These are batches of transactions, of another leader epoch, those due for the index, and
-    those whose offsets do not follow. When one is yielded, the passage has its timestamp, but
-    not its offset yet. All others take one loop without calls: after a crash there may be
-    millions, and that takes a third of the time of a loop that yields each.
-    Raises BadBatch, OSError.
+    Yielded are batches of transactions, batches of another leader epoch, batches due for the index,
+    and batches whose offsets leave a gap. When a batch is yielded, the passage has its timestamp,
+    but not its offset yet. All other batches take one loop without calls: after a crash there may
+    be millions, and this loop takes a third of the time of a loop that yields each batch. Raises
+    BadBatch, OSError.
     """
     unpack, check, end = _NOTED.unpack_from, crc32c, file.size_bytes
     position = read_bytes = 0

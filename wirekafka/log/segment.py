@@ -69,6 +69,7 @@ class Segment:
     __slots__ = (
         "_directory",
         "_disk",
+        "_has_spare_space",
         "_index_limit_bytes",
         "_interval_bytes",
         "_largest_offset",
@@ -90,6 +91,7 @@ class Segment:
         self._directory = directory
         self._interval_bytes = 0
         self._index_limit_bytes = 0
+        self._has_spare_space = False
         self._largest_timestamp = _UNREAD
         self._largest_offset = base_offset
         self._since_entry_bytes = 0
@@ -106,12 +108,16 @@ class Segment:
             self.aborted = self._new_aborted(sizes.transaction_index_bytes)
 
     @classmethod
-    def create(cls, disk: Disk, directory: str, base_offset: int, now_ms: int) -> Segment:
+    def create(
+        cls, disk: Disk, directory: str, base_offset: int, config: TopicConfig, now_ms: int
+    ) -> Segment:
         """Create an empty segment and its log file; indexes get files later. Raises OSError."""
         disk.create(f"{directory}/{base_offset:020d}{LOG_SUFFIX}")
         segment = cls(disk, directory, base_offset, _EMPTY)
         segment.created_ms = now_ms
         segment._largest_timestamp = NO_TIMESTAMP
+        if config.preallocate:
+            segment.file.preallocate(config.segment_bytes)
         return segment
 
     def path(self, suffix: str) -> str:
@@ -134,6 +140,8 @@ class Segment:
         """Prepare for appends, or apply a changed configuration."""
         self._interval_bytes = config.index_interval_bytes
         self._index_limit_bytes = config.segment_index_bytes
+        # Also of a segment that a crash left; space stays reserved once the option is off.
+        self._has_spare_space |= config.preallocate
         self.limit_bytes = config.segment_bytes
         self.roll_after_ms = _UNREAD
         if self.size_bytes and self.first_timestamp != _UNREAD:
@@ -240,7 +248,10 @@ class Segment:
         self.index.rebuild()
 
     def seal(self) -> None:
-        """Complete the indexes' files: at a roll, and when the log closes. Raises OSError."""
+        """Complete the files: at a roll, and when the log closes. Raises OSError."""
+        if self._has_spare_space:
+            self.file.truncate(self.file.size_bytes)
+            self._has_spare_space = False
         if self._largest_timestamp >= 0:
             self.time_index.add(self._largest_timestamp, self._largest_offset)
         self.time_index.finish()

@@ -98,7 +98,8 @@ class Segments(Sequence[Segment]):
 
     def add(self, base_offset: int, now_ms: int) -> None:
         """Create a new active segment."""
-        self._all.append(Segment.create(self._disk, self._directory, base_offset, now_ms))
+        config = self._config
+        self._all.append(Segment.create(self._disk, self._directory, base_offset, config, now_ms))
         self._changed()
 
     def truncate(self, offset: int, now_ms: int) -> None:
@@ -147,7 +148,7 @@ class Segments(Sequence[Segment]):
         self._all[number : number + len(segments)] = [by]
 
     def delete_retired(self, now_ms: int) -> int | None:
-        """Remove files whose delete delay has passed; when the next is due, None for never."""
+        """Remove files whose delete delay has passed; returns when the next is due, or None."""
         retired = self._retired
         if not retired:
             return None

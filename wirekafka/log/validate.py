@@ -42,12 +42,13 @@ from wirekafka.log.append import (
 from wirekafka.log.conversion import Incoming, convert
 
 MOST_INFLATED_BYTES = 128 << 20
-"""What a client's compressed batch may inflate to: well above any request, well below memory."""
+"""The most bytes that a client's compressed batch may inflate to: well above any request, well
+below memory."""
 
 _INLINE_BYTES = 1 << 20
-"""What is inflated in one piece, and on the event loop, in some milliseconds at the most: more
-than the batches of most clients. A larger one is checked in a thread while it is inflated, which
-takes two to three times the processor time."""
+"""The most bytes that are inflated at once and on the event loop, in some milliseconds: more than
+the batches of most clients inflate to. A larger batch is checked in a thread while it is inflated,
+which takes two to three times the processor time."""
 
 _CLIENT = Origin.CLIENT
 _new: Any = tuple.__new__
@@ -58,9 +59,9 @@ def validate(records: Buffer, append: Append, config: TopicConfig, name: str = "
     """Check the one batch of a partition as Kafka 4.4's leader does, and convert it to the topic.
 
     `name` is `<topic>-<partition>`, for messages. Raises RecordsRefused: CORRUPT_MESSAGE for a
-    broken frame or checksum, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR for
-    broken compression (as Kafka returns), INVALID_RECORD for everything else. Raises TakesLong if
-    the append defers what takes long.
+    broken frame or checksum, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR for broken
+    compression (as Kafka returns), INVALID_RECORD for everything else. Raises TakesLong if the
+    append defers long checks.
 
     Not everything that Kafka checks is checked. Kafka parses every record of every batch. Here
     the header decides where it can, and records are skipped by their lengths alone, compressed
@@ -111,8 +112,8 @@ def check_ahead(
 ) -> Checked | RecordsRefused:
     """Check and convert a client's batch as `validate` does, for an append of it later.
 
-    It may run in a thread. A refusal is returned, as the traceback of one that is raised would
-    keep the inflated records.
+    May run in a thread. A refusal is returned and not raised, as its traceback would keep the
+    inflated records.
     """
     try:
         return validate(records, Append(leader_epoch=-1, now_ms=now_ms), config, name)
@@ -126,8 +127,8 @@ def _check_client_batch(
     """Check a batch; its inflated records, and whether the header's maximum timestamp is credible.
 
     The records are empty where they are too many to be held at once. The timestamp is credible if
-    it agrees with the first and the last record. `fields` are those of the header, as
-    a plain tuple: unpacking one costs 0.04 us, a BatchHeader 0.3.
+    it agrees with the first and the last record. `fields` are the header's fields as a plain tuple:
+    unpacking a tuple costs 0.04 us, a BatchHeader 0.3.
     """
     (
         base_offset,
@@ -211,7 +212,7 @@ def _check_longest(longest: int, most_bytes: int) -> None:
 
 
 def _only_batch(records: Buffer) -> memoryview:
-    """The only v2 batch of a partition's records; an incomplete one after it is dropped.
+    """The only v2 batch of a partition's records; an incomplete batch after it is dropped.
 
     Raises RecordsRefused: INVALID_RECORD for none, several or an old magic, CORRUPT_MESSAGE for
     invalid framing.

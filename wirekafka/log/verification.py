@@ -14,8 +14,8 @@ from wirekafka.log.append import RecordsRefused
 class Verification:
     """The verification of one producer's write, from before the request until the append.
 
-    `guard` must be passed with the append: a marker invalidates it, and with it a response that
-    was under way meanwhile. `supports_epoch_bump` is true for Transactions V2.
+    `guard` must be passed with the append: a marker invalidates the guard, and thereby any response
+    that was under way. `supports_epoch_bump` is true for Transactions V2.
     """
 
     started_ms: int
@@ -88,7 +88,7 @@ class Verifications:
         self._by_producer.pop(producer_id, None)
 
     def ended_by_marker(self, producer_id: int, epoch: int) -> None:
-        """Forget a producer's verification, unless it is of the transaction after the marker's.
+        """Forget a producer's verification, unless it is for a transaction after the marker.
 
         Under Transactions V2 a marker has the epoch of the next transaction, whose first batch
         may be waiting for its confirmation here while this marker is on its way.

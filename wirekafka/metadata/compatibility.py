@@ -41,7 +41,7 @@ def check_alone(image: MetadataImage, node_id: int) -> None:
 
 
 def _way_out(name: str, level: int, last: int) -> str:
-    """The end of the message for an unsupported feature level: what the user can do."""
+    """The end of the message for an unsupported feature level: the user's way out."""
     if name == METADATA_FEATURE and level in _EARLY_RELEASES:
         return (
             f". It is that of Kafka {_EARLY_RELEASES[level]}: start the directory once with "

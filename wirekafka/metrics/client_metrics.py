@@ -15,7 +15,7 @@ MOST_CHARACTERS = 2_000_000
 """Of the names and labels of all series."""
 
 LABELS = ("node_id", "topic", "partition", "group_id")
-"""The labels of series that are kept, apart from those that name the client."""
+"""The labels of series that are kept, apart from the labels that name the client."""
 
 
 class Point(NamedTuple):
@@ -47,7 +47,7 @@ _Key = tuple[str, tuple[str, ...]]
 
 
 class _Pushed:
-    """What one client has pushed."""
+    """The series that one client has pushed."""
 
     __slots__ = ("expires_ms", "identity", "series")
 
@@ -79,10 +79,10 @@ class ClientMetrics:
     def take(
         self, instance_id: bytes, identity: ClientIdentity, points: Iterable[Point], expires_ms: int
     ) -> None:
-        """Replace the values of a client; those that it has not pushed again are dropped.
+        """Replace the values of a client; values that it has not pushed again are dropped.
 
-        `expires_ms` is when it is forgotten unless it pushes again. Of a client without any value
-        nothing is kept.
+        `expires_ms` is when the client is forgotten unless it pushes again. Of a client without any
+        value nothing is kept.
         """
         self.pushes += 1
         identity = identity.cut()

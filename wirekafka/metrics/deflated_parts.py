@@ -12,7 +12,7 @@ _LAST_BLOCK = b"\x03\x00"
 """An empty deflate block that ends the stream."""
 _trailer = Struct("<II").pack
 _LARGE = 1 << 14
-"""Parts from this length on are kept; smaller ones are compressed together."""
+"""Parts from this length on are kept; smaller parts are compressed together."""
 _LEVEL = 1
 """The text is repetitive: a higher level takes ten times as long for a tenth less."""
 
@@ -26,8 +26,8 @@ class DeflatedParts:
     def gzip(self, parts: Iterable[str]) -> bytes:
         """The parts, joined and compressed, as one gzip member.
 
-        Each part ends in a full flush, so that its bytes do not depend on those before it. It may
-        be called by several threads, which then do the same work.
+        Each part ends in a full flush, so that its bytes do not depend on the parts before it.
+        Several threads may call this, and then do the same work.
         """
         known = self._known
         kept = {}

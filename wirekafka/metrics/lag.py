@@ -34,7 +34,7 @@ class EndOffsets:
         self._seen_ms = 0
 
     def observe(self, now_ms: int, end_offset: int) -> None:
-        """Note the end offset; one that is smaller than before restarts the history."""
+        """Note the end offset; an end offset below the last restarts the history."""
         times, ends = self._times, self._ends
         if ends and (end_offset < ends[-1] or now_ms < self._seen_ms):
             del times[:], ends[:]
@@ -50,9 +50,9 @@ class EndOffsets:
         self._seen_ms = now_ms
 
     def passed_ms(self, offset: int) -> int | None:
-        """When the record at `offset` was appended; None if that is not known.
+        """When the record at `offset` was appended, in ms; None if unknown.
 
-        It is not known for a record before the first observation, or that is not there yet.
+        The time is unknown for a record before the first observation, and for a future record.
         """
         ends, times = self._ends, self._times
         after = bisect_right(ends, offset)
@@ -63,7 +63,7 @@ class EndOffsets:
         return times[after - 1] + span_ms * (offset - first + 1) // (last - first)
 
     def _thin_out(self, now_ms: int) -> None:
-        """Drop what is older than an hour, and of the older half every second sample."""
+        """Drop samples older than an hour, and every second sample of the older half."""
         times, ends = self._times, self._ends
         old = max(bisect_right(times, now_ms - HISTORY_MS) - 1, 0)
         del times[:old], ends[:old]
@@ -116,7 +116,7 @@ class LagHistory:
         self._numbers = array("q")
 
     def note(self, sample: LagSample) -> None:
-        """Add a sample, and drop what is older than an hour."""
+        """Add a sample, and drop samples older than an hour."""
         numbers, size = self._numbers, self._FIELDS
         numbers.extend(sample)
         while len(numbers) > size and numbers[0] < sample.at_ms - HISTORY_MS:
@@ -125,7 +125,7 @@ class LagHistory:
             del numbers[:size]
 
     def samples(self) -> Iterator[LagSample]:
-        """The samples, oldest first; other threads than that of `note` may call it."""
+        """The samples, oldest first; threads other than the caller of `note` may call it."""
         numbers = self._numbers[:]
         size = self._FIELDS
         for at in range(0, len(numbers), size):

@@ -1,4 +1,4 @@
-"""All counters of a node: what its parts count into while metrics are on."""
+"""All counters of a node, into which its parts count while metrics are on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Stalls:
 
 @dataclass(slots=True)
 class CleanerRun:
-    """What the cleaner has found when it looked for logs to compact."""
+    """The findings of the cleaner's last look for logs to compact."""
 
     at_ms: int | None = None
     """When it has last looked."""
@@ -55,7 +55,7 @@ class Measures:
     flushes: Histogram = field(default_factory=Histogram)
     """The fsyncs of partitions."""
     metadata_flushes: Histogram = field(default_factory=Histogram)
-    """The fsyncs of the metadata log, each of which commits what was appended before."""
+    """The fsyncs of the metadata log; each commits the records appended before."""
     compactions: Histogram = field(default_factory=Histogram)
     """The compactions of logs."""
     compacted_bytes: int = 0
@@ -67,7 +67,7 @@ class Measures:
     telemetry: Callable[..., None] | None = None
     """Takes the metrics that clients push (KIP-714); clients see that it is there."""
     recovering: Mapping[str, RecoveryProgress] = field(default_factory=dict)
-    """What is left to recover at the start of a broker, by log directory."""
+    """The remaining recovery at the start of a broker, by log directory."""
     idle: float = 1.0
     """The share of the last seconds in which the thread of the event loop did nothing."""
 

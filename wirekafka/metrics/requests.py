@@ -1,4 +1,4 @@
-"""What the requests of each API cost: counts, errors, and percentiles of their times."""
+"""The requests of each API: counts, errors, and percentiles of their times."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ class ApiRequests:
     """The requests of one API. Times are in microseconds.
 
     Most requests are answered at once: their time is recorded once, as `immediate`, although it is
-    both the total and the local time. The others wait, for data or for replicas.
-
-    All requests are counted, but not all are timed: `finished` is exact, while the histograms count
-    a request that was timed for some that were not.
+    both the total and the local time. Other requests wait, for data or for replicas. All requests
+    are counted, but not all are timed: `finished` is exact, while the histograms count a timed
+    request for several untimed requests.
     """
 
     __slots__ = (
@@ -55,8 +54,8 @@ class ApiRequests:
         self.sending = Histogram()
         """Of the responses that the socket did not take at once: until it had taken all."""
         self.kinds: tuple[ApiRequests, ...] = ()
-        """The requests of Fetch: those of consumers, and those of followers. They have its times,
-        and `finished`; the rest is counted for Fetch as a whole."""
+        """The Fetch requests of consumers, and of followers. Both have times and `finished` of
+        their own; everything else is counted for Fetch as a whole."""
         self.in_flight = 0
         """How many requests wait now."""
         self.request_bytes = 0
@@ -109,7 +108,7 @@ class ClientTraffic:
 
 
 class ProduceShape(NamedTuple):
-    """What Produce requests must have in common to be counted together."""
+    """The properties that Produce requests share if they are counted together."""
 
     version: VersionRequests
     client: ClientTraffic
@@ -136,7 +135,7 @@ class RepeatedRequests:
         of the batches, plus 1 for each; their records."""
 
     def settle(self) -> None:
-        """Add what was counted since the last time to the counters of API, client and topic."""
+        """Add the counts since the last call to the counters of API, client and topic."""
         waiting, *by_size_bytes, batch_bytes, messages = self.counts
         count = sum(by_size_bytes)
         if not count:
@@ -169,7 +168,7 @@ class Clients:
     OTHER = ("other", "other")
     MOST = 200
     LONGEST = 64
-    """In characters: clients with longer names count as others."""
+    """In characters: clients with longer names are counted as `other`."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, tuple[str, str]], ClientTraffic] = {}

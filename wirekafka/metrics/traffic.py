@@ -1,4 +1,4 @@
-"""What clients and replicas have written and read, by topic: plain integers that only grow."""
+"""The traffic of clients and replicas, by topic: plain integers that only grow."""
 
 from __future__ import annotations
 

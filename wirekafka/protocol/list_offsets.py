@@ -1,6 +1,4 @@
-"""ListOffsets: finds the offsets of partitions by timestamp, or the first or last ones
-(KIP-79).
-"""
+"""ListOffsets: finds the first or last offsets of partitions, or by timestamp (KIP-79)."""
 
 from __future__ import annotations
 

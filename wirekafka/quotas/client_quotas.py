@@ -1,4 +1,4 @@
-"""The quotas of users and client ids in force on a node, and what each client has used of them."""
+"""The quotas of users and client ids in force on a node, and each client's use of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AMPLE_PERCENT = 10.0
 connection do not use up: they are counted together, with fewer reads of the clock."""
 _KEPT_MS = 3_600_000
 _MOST_BYTES = 24 << 20
-"""Of the accounts in use, and as much of those before them."""
+"""In bytes: the bound of the accounts in use, and again of the accounts before them."""
 _ACCOUNT_BYTES = 2500
 """Of an account and its rates, without the names."""
 
@@ -90,20 +90,20 @@ class Usage(NamedTuple):
 
 
 class ClientQuotas:
-    """Those quotas of users and client ids that a node enforces, and the rates measured for them.
+    """The enforced quotas of users and client ids, and the rates measured for them.
 
-    `enforced` are the names of the quotas; others are ignored.
+    `enforced` are the names of the quotas; other quotas are ignored.
     """
 
     @classmethod
     def of_broker(cls, config: BrokerConfig, resolve: Resolve = unresolved) -> ClientQuotas:
-        """The quotas on bytes and work, none of which is stored yet."""
+        """The quotas on bytes and work, before any is stored."""
         windows = Windows(config.quota_window_num, config.quota_window_size_seconds * 1000)
         return cls(windows, (PRODUCE, FETCH, REQUEST), resolve)
 
     @classmethod
     def of_controller(cls, config: BrokerConfig) -> ClientQuotas:
-        """The quotas on changes of topics, none of which is stored yet."""
+        """The quotas on changes of topics, before any is stored."""
         size_ms = config.controller_quota_window_size_seconds * 1000
         return cls(Windows(config.controller_quota_window_num, size_ms), (MUTATION,))
 
@@ -138,7 +138,7 @@ class ClientQuotas:
         return REQUEST in self._quotas
 
     def clear(self) -> None:
-        """Remove all quotas; what clients have used is kept."""
+        """Remove all quotas; the use of clients is kept."""
         self._quotas.clear()
         self.addresses.clear()
         self.revision += 1

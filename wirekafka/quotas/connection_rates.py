@@ -9,13 +9,13 @@ class ConnectionRates:
     """The rates at which the listeners of one broker accept connections.
 
     All attempts are counted, also while there is no limit, so that a limit that is set later covers
-    those of the last windows.
+    the attempts of the last windows.
     """
 
     def __init__(self, windows: Windows):
         self._windows = windows
         self._rates: dict[str | None, Rate] = {}
-        """By listener; None is that of all listeners but the one for other brokers."""
+        """By listener; None is the rate of all listeners without the listener for other brokers."""
 
     def count(self, listener: str | None, limit: float, now_ms: int) -> int:
         """Count a connection; returns for how many ms it must wait, at most one window."""
@@ -28,5 +28,5 @@ class ConnectionRates:
         return rate.record(1, now_ms)
 
     def uncount(self, listener: str | None, now_ms: int) -> None:
-        """Uncount a connection that `count` has counted and that is not accepted after all."""
+        """Take back the count of a connection that is not accepted after all."""
         self._rates[listener].take_back(1, now_ms)

@@ -7,10 +7,10 @@ from wirekafka.quotas.token_bucket import TokenBucket
 
 
 class MutationQuota:
-    """What one request takes of its client's tokens, a token for each partition (KIP-599).
+    """The tokens that one request takes from its client, one for each partition (KIP-599).
 
-    A strict one refuses further changes as soon as there is a debt. For clients that do not know
-    the error, a permissive one allows all changes, and throttles the client for the debt.
+    A strict quota refuses further changes as soon as there is a debt. For clients that do not know
+    the error, a permissive quota allows all changes, and throttles the client for the debt.
     """
 
     __slots__ = ("_bucket", "_is_strict", "_spent", "_throttled_until_ms")

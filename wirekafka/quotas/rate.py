@@ -32,9 +32,9 @@ class _Window:
 
 
 class Rate:
-    """What one client, or several that share a quota, use per second, against a limit.
+    """The use per second of a client, or of clients that share a quota, against a limit.
 
-    As in Kafka, a window begins with the first record after the end of the one before, and is
+    As in Kafka, a window begins with the first record after the end of the previous window, and is
     dropped `number` window lengths after its last record. The rate is averaged over the time since
     the oldest window began, but over at least `number - 1` whole windows.
     """
@@ -62,12 +62,13 @@ class Rate:
     def __init__(
         self, windows: Windows, limit: float, longest_ms: int = LONGEST_MS, margin: float = math.inf
     ):
-        """`longest_ms` bounds throttle times; `margin` is what `ample_until_ms` is about."""
+        """`longest_ms` bounds throttle times; `ample_until_ms` promises room for `margin`."""
         self.windows = windows
         self._longest_ms = longest_ms
         self._margin = margin
         self._windows: list[_Window] = []
-        """In the order of their use: the one after `_at`, cyclically, is the next to be reused."""
+        """In the order of their use: the window after `_at`, cyclically, is the next to be
+        reused."""
         self._at = -1
         self._current = _Window(0)
         self._total = 0.0
@@ -76,11 +77,11 @@ class Rate:
         self.room = 0.0
         """While `pending` is no more, the limit is not exceeded before `stable_until_ms`."""
         self.ample_until_ms = 0
-        """Until then there is room for `margin` more, which may be added to `pending` afterwards.
-        Whoever brings that above `ample` sets this to 0."""
+        """Until this time in ms there is room for `margin` more, which may be added to `pending`
+        afterwards. A caller that raises `pending` above `ample` sets this to 0."""
         self.ample = 0.0
         self.pending = 0.0
-        """What callers have used within `room` since the last call of `record`: `add` by hand."""
+        """The use of callers within `room` since the last call of `record`."""
         self.pending_ms = 0
         """When something was last added to `pending`."""
         self.throttled_until_ms = 0
@@ -100,7 +101,7 @@ class Rate:
 
     @property
     def burst(self) -> float:
-        """The most that never exceeds the limit, whatever the times within the windows."""
+        """The most use at once that never exceeds the limit, at any time within the windows."""
         number, size_ms = self.windows
         return self._limit * (number - 1) * size_ms / 1000
 
@@ -143,7 +144,7 @@ class Rate:
         return self._total * 1000 / self._elapsed_ms(now_ms)
 
     def _settle(self) -> None:
-        """Count what is pending in the current window."""
+        """Count the pending use in the current window."""
         current = self._current
         current.amount += self.pending
         current.last_ms = max(current.last_ms, self.pending_ms)

@@ -19,7 +19,7 @@ class Backoff:
     failed at the same time do not all return at the same time."""
 
     def delay_ms(self, failures: int) -> float:
-        """Return the delay after the first failure (0) or after so many further ones."""
+        """Return the delay in ms after the first failure (0) or after so many further failures."""
         delay_ms = min(self.first_ms << min(failures, _MOST_DOUBLINGS), self.longest_ms)
         if not self.jitter:
             return delay_ms

@@ -11,16 +11,17 @@ from wirekafka.codec.record import BatchOptions, decode_records, encode_batch
 from wirekafka.runtime.replicated_log import Buffer, ReplicatedLog
 
 _MAX_BYTES = 512 * 1024
-"""The most that is collected: half of the default max.message.bytes of the coordinators' topics."""
+"""The most bytes that are collected: half of the default max.message.bytes of the coordinators'
+topics."""
 
 
 class LingeringLog:
     """The `ReplicatedLog` of a runtime whose records are written up to `linger_ms` later.
 
     Batches get their offsets at once, so nothing else may be appended to the log before `flush`.
-    Transactional batches are not collected, as in Kafka; those collected before are written first.
-    `failed` is called when collected batches could not be written: whoever appended them has to
-    start again from the log.
+    Transactional batches are not collected, as in Kafka; the collected batches are written before
+    them. `failed` is called when collected batches could not be written: their machine has to be
+    rebuilt from the log.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class LingeringLog:
 
     @property
     def end_offset(self) -> int:
-        """The offset the next record gets, after those that are not written yet."""
+        """The offset that the next record gets, behind all collected records."""
         return self._log.end_offset + self._record_count
 
     @property
@@ -49,7 +50,7 @@ class LingeringLog:
     def append(self, batch: bytes) -> int:
         """Collect a batch, or append it if it is transactional; returns the new end offset.
 
-        Raises what the log raises, also for batches that were collected before.
+        Raises the log's errors, also for batches that were collected before.
         """
         header = read_header(batch)
         if header.is_transactional or self._size_bytes + len(batch) > _MAX_BYTES:
@@ -64,7 +65,7 @@ class LingeringLog:
         return self.end_offset
 
     def flush(self) -> None:
-        """Append what was collected, as one batch. Raises what the log raises."""
+        """Append the collected batches as one batch. Raises the log's errors."""
         batches, waiting = self._batches, self._waiting
         self.discard()
         if not batches:
@@ -81,7 +82,7 @@ class LingeringLog:
                     self._log.when_committed(offset, callback)
 
     def discard(self) -> None:
-        """Forget what was collected, and who waits for it."""
+        """Forget the collected batches, and the callbacks that wait for them."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

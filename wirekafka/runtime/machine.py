@@ -6,16 +6,40 @@ the same machine runs in production, in a unit test and in a simulation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, dataclass_transform
 
 from wirekafka.errors import Error, KafkaError
 from wirekafka.runtime.promise import Promise
 from wirekafka.runtime.timers import Timers
 
+_Result = TypeVar("_Result")
+_Result_co = TypeVar("_Result_co", covariant=True)
+_Class = TypeVar("_Class")
+
 Ticket = Promise
 """Identifies one submitted command. A machine may keep it, and returns it with the reply; only the
 runtime looks inside."""
+
+
+class Command(Generic[_Result_co]):
+    """One operation on a machine, such as a client's request; its reply is a `_Result_co`.
+
+    Commands are declared with `@command`. A machine finds what decides on a command by its class,
+    in a table; or the command itself has a method that decides.
+    """
+
+    __slots__ = ()
+
+
+@dataclass_transform(frozen_default=True)
+def command(declared: type[_Class]) -> type[_Class]:
+    """Make a dataclass of a class of commands, which only type checkers keep from being changed.
+
+    To freeze its objects at run time would take six times as long as to make them.
+    """
+    return dataclass(slots=True, unsafe_hash=True)(declared)
 
 
 class Producer(NamedTuple):
@@ -42,11 +66,11 @@ class Outcome:
     def __init__(
         self,
         records: Iterable[Any] = (),
-        replies: Iterable[tuple[Ticket, Any]] = (),
+        replies: Iterable[tuple[Ticket[Any], Any]] = (),
         producer: Producer | None = None,
     ):
         self.records: list[Any] = list(records)
-        self.replies: list[tuple[Ticket, Any]] = list(replies)
+        self.replies: list[tuple[Ticket[Any], Any]] = list(replies)
         self.producer = producer
         self.encoded: bytes | None = None
         """The batch with the records, if it was encoded beforehand."""
@@ -56,7 +80,7 @@ class Outcome:
         self.effects: list[Callable[[], None]] = []
 
     @classmethod
-    def reply(cls, ticket: Ticket, value: Any) -> Outcome:
+    def reply(cls, ticket: Ticket[_Result], value: _Result | KafkaError) -> Outcome:
         """An outcome that only replies to one ticket and writes nothing."""
         return Outcome((), ((ticket, value),))
 
@@ -64,12 +88,12 @@ class Outcome:
         """Add a record to append."""
         self.records.append(record)
 
-    def answer(self, ticket: Ticket | None, reply: Any) -> None:
+    def answer(self, ticket: Ticket[_Result] | None, reply: _Result | KafkaError) -> None:
         """Add the reply to a ticket; None is ignored."""
         if ticket is not None:
             self.replies.append((ticket, reply))
 
-    def refuse(self, ticket: Ticket | None, error: Error) -> None:
+    def refuse(self, ticket: Ticket[Any] | None, error: Error) -> None:
         """Add an error as the reply to a ticket; None is ignored.
 
         Unlike raising the error, this keeps the outcome's other effects.
@@ -100,21 +124,28 @@ class Outcome:
             effect()
 
 
+Deciders: TypeAlias = Mapping[type[Command[Any]], Callable[[Any, Ticket[Any], int], Outcome]]
+"""What decides on each class of a machine's commands, given the command, its ticket and the time.
+
+Python's types cannot say that a row's command, its function and its ticket belong together: the
+functions' signatures do."""
+
+
 class Machine(Protocol):
     """State folded over records.
 
-    Hard state changes in `replay` alone. Soft state (parked tickets, session timers, members
-    that are not recorded) is lost when the machine is rebuilt, and changes only through the
-    effects of an `Outcome`: `decide` and `tick` change nothing, so that an outcome whose append
-    is refused leaves no trace. What a command changes in a larger piece of soft state it changes
-    in a copy, which an effect puts in the old one's place.
+    Hard state changes in `replay` alone. Soft state (parked tickets, session timers, members that
+    are not recorded) is lost when the machine is rebuilt, and changes only through the effects of
+    an `Outcome`: `decide` and `tick` change nothing, so that an outcome whose append is refused
+    leaves no trace. A command changes a larger piece of soft state in a copy, and an effect
+    replaces the old piece by the copy.
     """
 
     timers: Timers
-    """Deadlines by key. Those that follow from records are set by `replay`, the others by
-    outcomes."""
+    """Deadlines by key. `replay` sets the deadlines that follow from records, outcomes set all
+    others."""
 
-    def decide(self, command: Any, ticket: Ticket, now_ms: int) -> Outcome:
+    def decide(self, command: Any, ticket: Ticket[Any], now_ms: int) -> Outcome:
         """Decide on `command`: reply, or keep `ticket` for a later outcome.
 
         Changes nothing. Raises `KafkaError` to refuse the command.
@@ -130,7 +161,7 @@ class Machine(Protocol):
         """
 
     def tick(self, key: Hashable, now_ms: int) -> Outcome:
-        """Decide what follows from the expiry of the timer `key`.
+        """Decide on the expiry of the timer `key`.
 
         The runtime drops the timer with the outcome's other effects, before them. If the append
         is refused, it keeps the timer and sets it to a second later.

@@ -44,7 +44,7 @@ class Observation:
         self, observer: Observer, clock: Clock, position: int, failed: Callable[[Exception], None]
     ):
         self.position = position
-        """The end offset of what the observer has processed."""
+        """The offset up to which the observer has processed the log."""
         self._observer = observer
         self._clock = clock
         self._failed = failed
@@ -53,7 +53,7 @@ class Observation:
         self._attempts = 0
         self._is_busy = False
         self._timer: Timer | None = None
-        self._waiting: list[tuple[int, Promise]] = []
+        self._waiting: list[tuple[int, Promise[None]]] = []
         self._end: Exception | None = None
 
     async def reached(self, offset: int) -> None:
@@ -63,7 +63,7 @@ class Observation:
         """
         if self.position >= offset:
             return
-        promise = Promise()
+        promise: Promise[None] = Promise()
         if self._end is not None:
             promise.set(self._end)
         else:
@@ -76,7 +76,7 @@ class Observation:
         return bool(self._queue) and not self._is_busy
 
     def add(self, batch: Committed) -> None:
-        """Queue a batch behind the others."""
+        """Queue a batch behind the queued batches."""
         if self._end is None:
             self._queue.append(batch)
 

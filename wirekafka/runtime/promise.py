@@ -1,11 +1,10 @@
-"""One value that may arrive later, and pauses; awaiting what has arrived allocates no future."""
+"""Promises of one value, and pauses; awaiting a value that has arrived allocates no future."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Callable, Generator
+from typing import Any, Generic, TypeVar
 
 from wirekafka.clock import Clock
 
@@ -14,7 +13,7 @@ _Result = TypeVar("_Result")
 _PENDING = object()
 
 
-class Promise:
+class Promise(Generic[_Result]):
     """A value set once and awaited by one caller; a `BaseException` is raised there."""
 
     __slots__ = ("_future", "_value")
@@ -28,7 +27,7 @@ class Promise:
         """Whether the value has arrived."""
         return self._value is not _PENDING
 
-    def set(self, value: Any) -> None:
+    def set(self, value: _Result | BaseException) -> None:
         """Deliver the value; ignored if there is one already."""
         if self._value is not _PENDING:
             return
@@ -36,115 +35,56 @@ class Promise:
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
-    def result(self) -> Any:
+    def result(self) -> _Result:
         """The value that arrived; raised if it is an exception."""
         assert self.done, "the value has not arrived"
-        if isinstance(self._value, BaseException):
-            raise self._value
-        return self._value
+        value: _Result | BaseException = self._value
+        if isinstance(value, BaseException):
+            raise value
+        return value
 
-    async def within(self, clock: Clock, limit_ms: float) -> Any:
+    async def within(self, clock: Clock, limit_ms: float) -> _Result | None:
         """Wait for the value; it is None if none has arrived after `limit_ms`."""
-        timer = clock.call_later(limit_ms, partial(self.set, None))
+        timer = clock.call_later(limit_ms, self._time_out)
         try:
             return await self
         finally:
             timer.cancel()
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def _time_out(self) -> None:
+        self.set(None)  # type: ignore[arg-type]  # Only `within` returns it.
+
+    def __await__(self) -> Generator[Any, None, _Result]:
         if self._value is _PENDING:
             self._future = asyncio.get_running_loop().create_future()
             yield from self._future
         return self.result()
 
 
-class DirectPromise(Promise):
-    """A promise for a coroutine of `DirectRun`, which goes on within `set`."""
+class DirectPromise(Promise[_Result]):
+    """A promise for a coroutine of a `Driver`, which goes on within `set`."""
 
     __slots__ = ("resume",)
 
     def __init__(self) -> None:
         self._value = _PENDING
-        self.resume: Callable[[], None] | None = None
-        """What `set` calls; None until the promise is awaited."""
+        self.resume: Callable[[object], None] | None = None
+        """The callback of `set`; None until the promise is awaited."""
 
-    def set(self, value: Any) -> None:
+    def set(self, value: _Result | BaseException) -> None:
         if self._value is not _PENDING:
             return
         self._value = value
         if self.resume is not None:
-            self.resume()
+            self.resume(None)
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[Any, None, _Result]:
         if self._value is _PENDING:
             yield self
-        value = self._value
+        value: _Result | BaseException = self._value
         if isinstance(value, BaseException):
             raise value
         return value
-
-
-class DirectRun:
-    """Runs a coroutine without a task, and until it is stopped.
-
-    It goes on at once where it awaits a `DirectPromise`: a task, or what `start` runs, would take
-    another turn of the event loop and its system calls. The coroutine must handle its own errors.
-    """
-
-    __slots__ = ("_coroutine", "_has_stopped", "_is_running")
-
-    def __init__(self, function: Callable[[], Coroutine[Any, Any, None]]):
-        """The coroutine is made, and begins, at the event loop's next turn."""
-        self._coroutine: Coroutine[Any, Any, None] | None = None
-        self._has_stopped = False
-        self._is_running = False
-        asyncio.get_running_loop().call_soon(self._begin, function)
-
-    def stop(self) -> None:
-        """End the coroutine where it waits; at its next wait if it is the caller."""
-        self._has_stopped = True
-        if self._coroutine is not None and not self._is_running:
-            self._coroutine.close()
-
-    def _begin(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if not self._has_stopped:
-            self._coroutine = function()
-            self._resume()
-
-    def _resume(self, _: object = None) -> None:
-        coroutine = self._coroutine
-        if self._has_stopped or coroutine is None:
-            return
-        self._is_running = True
-        try:
-            waited = coroutine.send(None)
-        except StopIteration:
-            return
-        finally:
-            self._is_running = False
-        if self._has_stopped:
-            coroutine.close()
-        elif waited.__class__ is DirectPromise:
-            waited.resume = self._resume
-        elif waited is None:
-            asyncio.get_running_loop().call_soon(self._resume)
-        else:
-            waited._asyncio_future_blocking = False
-            waited.add_done_callback(self._resume)
-
-
-def start(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine without a task: at once up to its first wait, then as its futures complete.
-
-    The coroutine must handle its own errors: one that escapes is raised here, or in the callback
-    of the future that resumed it.
-    """
-    try:
-        waited = coroutine.send(None)
-    except StopIteration:
-        return
-    waited._asyncio_future_blocking = False
-    waited.add_done_callback(lambda _: start(coroutine))
 
 
 async def computed(
@@ -153,10 +93,12 @@ async def computed(
 ) -> _Result:
     """Compute something by `run_apart`, which may use a thread.
 
-    What has not begun when this coroutine is closed is dropped with all that it refers to: clients
-    that leave at once could otherwise have any amount of work and memory wait for the thread.
+    Work that has not begun when this coroutine is closed is dropped with all objects that it refers
+    to: clients that leave at once could otherwise have any amount of work and memory wait for the
+    thread.
     """
-    waiting, found, done = [compute], list[_Result](), Promise()
+    waiting, found = [compute], list[_Result]()
+    done: Promise[None] = Promise()
 
     def begin() -> None:
         try:
@@ -177,7 +119,8 @@ async def computed(
 
 async def pause(clock: Clock, delay_ms: float) -> None:
     """Wait for `delay_ms` of the clock's time."""
-    await Promise().within(clock, delay_ms)
+    never: Promise[None] = Promise()
+    await never.within(clock, delay_ms)
 
 
 class Pauses:
@@ -185,14 +128,14 @@ class Pauses:
 
     def __init__(self, clock: Clock):
         self._clock = clock
-        self._waiting: set[Promise] = set()
+        self._waiting: set[Promise[None]] = set()
         self.has_ended = False
 
     async def wait(self, delay_ms: float) -> None:
         """Wait for `delay_ms`, or until `end`."""
         if self.has_ended:
             return
-        over = Promise()
+        over: Promise[None] = Promise()
         self._waiting.add(over)
         try:
             await over.within(self._clock, delay_ms)
@@ -200,7 +143,7 @@ class Pauses:
             self._waiting.discard(over)
 
     def end(self) -> None:
-        """End all waits now, and later ones at once."""
+        """End all present waits, and every later wait at once."""
         self.has_ended = True
         for over in tuple(self._waiting):
             over.set(None)

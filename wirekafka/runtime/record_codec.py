@@ -42,7 +42,7 @@ class KeyValueCodec(ABC):
 
     @abstractmethod
     def unpack(self, key: bytes, value: bytes | None) -> Any:
-        """Decode a record. May raise any exception for one that it does not know."""
+        """Decode a record. May raise any exception for an unknown record."""
 
     def encode(self, records: Sequence[Any], now_ms: int, producer: Producer | None) -> bytes:
         """Encode one batch, which is transactional if there is a `producer`."""
@@ -62,7 +62,7 @@ class KeyValueCodec(ABC):
         return batch_of(body, len(records), now_ms, self._options(None))
 
     def decode(self, batch: Buffer) -> Iterable[Any]:
-        """Decode records one by one. Raises `UnreadableRecord` at the first unknown one."""
+        """Decode records one by one. Raises `UnreadableRecord` at the first unknown record."""
         for offset, _, key, value, _ in decode_records(batch):
             if key is None:
                 raise UnreadableRecord(f"The record at offset {offset} has no key")

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from wirekafka.runtime.machine import Machine
 
-Renewal: TypeAlias = tuple[Hashable, int, Any]
-"""The outcome of such a command: a timer's key, its new deadline in ms since the epoch, and a reply
-other than None.
+_Command_contra = TypeVar("_Command_contra", contravariant=True)
+_Result = TypeVar("_Result")
+_Result_co = TypeVar("_Result_co", covariant=True)
 
-It has the effect of an `Outcome` with that timer and that reply, and needs no ticket.
+Renewal: TypeAlias = tuple[Hashable, int, _Result]
+"""The outcome of a renewing command: a timer's key, its new deadline in ms since the epoch, and a
+reply other than None.
+
+It has the effect of an `Outcome` with this timer and this reply, and needs no ticket.
 """
 
 
-class RenewingMachine(Machine, Protocol):
-    """A machine that serves heartbeats to which it has nothing new to say."""
+class RenewingMachine(Machine, Protocol[_Command_contra, _Result_co]):
+    """A machine that serves heartbeats with nothing new to report."""
 
-    def renew(self, command: Any, now_ms: int) -> Renewal | None:
+    def renew(self, command: _Command_contra, now_ms: int) -> Renewal[_Result_co] | None:
         """Decide on `command`; None if it needs more than a renewal. Changes nothing."""

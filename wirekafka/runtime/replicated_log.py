@@ -22,11 +22,11 @@ class ReplicatedLog(Protocol):
     def append(self, batch: bytes) -> int:
         """Append one batch, assigning offsets and leader epoch; returns the new end offset.
 
-        Raises `KafkaError` if nothing was written, or if it is unknown what was.
+        Raises `KafkaError` if nothing was written, or if the written part is unknown.
         """
 
     def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
         """Call back once `committed_offset` reaches `offset`, in order; at once if it has."""
 
     def read_batches(self) -> Iterable[Buffer]:
-        """Read all batches, oldest first; those of a snapshot come before those of the log."""
+        """Read all batches, oldest first: batches of a snapshot, then batches of the log."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from struct import Struct
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from wirekafka.clock import Clock, Timer
 from wirekafka.codec.batch import BatchHeader, read_header
@@ -14,11 +14,20 @@ from wirekafka.codec.record import decode_records
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.disk_errors import is_passing
 from wirekafka.runtime.lingering import LingeringLog
-from wirekafka.runtime.machine import Machine, Outcome, Producer, Ticket, TransactionalMachine
+from wirekafka.runtime.machine import (
+    Command,
+    Machine,
+    Outcome,
+    Producer,
+    Ticket,
+    TransactionalMachine,
+)
 from wirekafka.runtime.observation import Committed, Observation, Observer
 from wirekafka.runtime.record_codec import RecordCodec
 from wirekafka.runtime.renewal import RenewingMachine
 from wirekafka.runtime.replicated_log import Buffer, ReplicatedLog
+
+_Result = TypeVar("_Result")
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +61,7 @@ class Runtime:
     `observer_failed` is called when an observer has failed too often and gets no more batches.
 
     With a `linger_ms` above 0, records of several commands are appended as one batch, up to so much
-    later. If that append is refused, all of these commands fail, and the machine is rebuilt.
+    later. If that append is refused, all of its commands fail, and the machine is rebuilt.
     """
 
     def __init__(
@@ -84,7 +93,8 @@ class Runtime:
         self._was_loaded = False
         self._is_live = False
         self._is_refused = False
-        self._waiting: dict[Ticket, None] = {}  # Ordered: the first submitted is released first.
+        self._waiting: dict[Ticket[Any], None] = {}
+        """Ordered: the first submitted is released first."""
         self._timer: Timer | None = None
         self._timer_due = 0
         self._observations: list[Observation] = []
@@ -118,7 +128,7 @@ class Runtime:
 
     # Commands
 
-    async def submit(self, command: Any) -> Any:
+    async def submit(self, command: Command[_Result]) -> _Result:
         """Run one command; returns its reply once committed, without suspending if it is.
 
         Raises the `KafkaError` that the machine replies, or that the append fails with.
@@ -126,7 +136,7 @@ class Runtime:
         ticket = self.post(command)
         return ticket.result() if ticket.done else await self.reply_to(ticket)
 
-    async def reply_to(self, ticket: Ticket) -> Any:
+    async def reply_to(self, ticket: Ticket[_Result]) -> _Result:
         """Wait for the reply to a command that was posted, and raise as `submit` does."""
         self._waiting[ticket] = None
         try:
@@ -134,7 +144,9 @@ class Runtime:
         finally:
             self._waiting.pop(ticket, None)
 
-    def post(self, command: Any, ticket: Ticket | None = None) -> Ticket:
+    def post(
+        self, command: Command[_Result], ticket: Ticket[_Result] | None = None
+    ) -> Ticket[_Result]:
         """Run one command and return its ticket, which receives the reply now or later."""
         ticket = ticket or Ticket()
         machine = self.machine
@@ -154,7 +166,7 @@ class Runtime:
             self._deliver()
         return ticket
 
-    def renew(self, command: Any) -> Any | None:
+    def renew(self, command: Command[_Result]) -> _Result | None:
         """The reply to a command that at most moves a timer; None if it has to be submitted.
 
         The machine is a `RenewingMachine`. Nothing that its state depends on waits to be committed.
@@ -162,7 +174,8 @@ class Runtime:
         machine = self._machine
         if machine is None or not self._is_live or self._log.committed_offset < self._applied:
             return None
-        renewal = cast(RenewingMachine, machine).renew(command, self._clock.now_ms())
+        renewing = cast(RenewingMachine[Command[_Result], _Result], machine)
+        renewal = renewing.renew(command, self._clock.now_ms())
         if renewal is None:
             return None
         key, due_ms, reply = renewal
@@ -174,7 +187,7 @@ class Runtime:
     def write_collected(self) -> None:
         """Append the records that linger, before something else is appended to the log.
 
-        Raises what the log raises; the machine is then being rebuilt.
+        Raises the log's errors; the machine is then being rebuilt.
         """
         if self._lingering is not None:
             self._lingering.flush()
@@ -197,9 +210,9 @@ class Runtime:
     def observe(self, observer: Observer) -> Observation:
         """Deliver every batch of records to `observer` once it is committed.
 
-        Each is delivered once and in order, never while a command runs: a batch that a command
-        commits at once is delivered at the end of the outermost `post`, before that returns. An
-        observer added before the machine is first loaded also gets what the log holds.
+        Batches are delivered once and in order, never while a command runs: a batch that a command
+        commits at once is delivered at the end of the outermost `post`, before `post` returns. An
+        observer added before the machine is first loaded also gets the batches in the log.
         """
         observation = Observation(
             observer, self._clock, self._applied, self._observer_failed or _ignore
@@ -317,7 +330,7 @@ class Runtime:
             self._committed_later(Committed(records, self._applied))
         return None
 
-    def _release_later(self, replies: Sequence[tuple[Ticket, Any]]) -> None:
+    def _release_later(self, replies: Sequence[tuple[Ticket[Any], Any]]) -> None:
         timer = None
         if self._write_timeout_ms is not None:
             overdue = [(ticket, KafkaError(Error.REQUEST_TIMED_OUT)) for ticket, _ in replies]
@@ -447,12 +460,12 @@ def _ignore(error: Exception) -> None:
     """The default `observer_failed`: the failure is only logged."""
 
 
-def _release(replies: Sequence[tuple[Ticket, Any]]) -> None:
+def _release(replies: Sequence[tuple[Ticket[Any], Any]]) -> None:
     for ticket, reply in replies:
         ticket.set(reply)
 
 
-def _release_in_time(replies: Sequence[tuple[Ticket, Any]], timer: Timer | None) -> None:
+def _release_in_time(replies: Sequence[tuple[Ticket[Any], Any]], timer: Timer | None) -> None:
     if timer is not None:
         timer.cancel()
     _release(replies)

@@ -36,7 +36,8 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def next_due(self, now_ms: int) -> Hashable | None:
-        """The key with the earliest deadline, if that is reached, else None; it stays scheduled."""
+        """The key with the earliest deadline, None before that deadline; the key stays
+        scheduled."""
         heap = self._heap
         while heap and heap[0][0] <= now_ms:
             queued_ms, _, key = heap[0]

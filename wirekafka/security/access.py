@@ -1,4 +1,4 @@
-"""How a request handler asks whether its client may do something."""
+"""The checks by which request handlers authorize their clients."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _EVERYTHING = _Everything()
 
 
 def refusal(resource_type: ResourceType) -> KafkaError:
-    """The error with the text of Kafka's own for it."""
+    """The error of a refused operation, with Kafka's text."""
     subject = resource_type.name.replace("_", " ").capitalize()
     return KafkaError(REFUSALS[resource_type], f"{subject} authorization failed.")
 
@@ -78,7 +78,7 @@ def refusal(resource_type: ResourceType) -> KafkaError:
 class Access:
     """The checks of one request; without an authorizer everything is allowed.
 
-    A subclass supplies the attributes, as those of `Subject`.
+    A subclass supplies the attributes of `Subject`.
     """
 
     __slots__ = ()
@@ -126,7 +126,7 @@ class Access:
     def authorized(
         self, operation: Operation, resource_type: ResourceType, names: Iterable[str]
     ) -> Container[str]:
-        """Those names for which the operation is allowed; denials are logged."""
+        """The names for which the operation is allowed; denials are logged."""
         if self.authorizer is None:
             return _EVERYTHING
         # The iterator, as a Counter of a mapping would take its values for counts.

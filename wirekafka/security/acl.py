@@ -8,15 +8,15 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import NamedTuple, TypeVar
 
 WILDCARD = "*"
-"""A resource name or a host that stands for all of them."""
+"""The resource name or host that stands for all names or hosts."""
 ANYONE = "User:*"
-"""The principal that stands for all of them."""
+"""The principal that stands for all principals."""
 CLUSTER_NAME = "kafka-cluster"
 """The name of the only resource of type CLUSTER."""
 
 
 class ResourceType(IntEnum):
-    """What an ACL protects."""
+    """The types of resources that ACLs protect."""
 
     UNKNOWN = 0
     ANY = 1
@@ -44,7 +44,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What a request does with a resource."""
+    """The operations of requests on resources."""
 
     UNKNOWN = 0
     ANY = 1
@@ -107,18 +107,18 @@ class Acl(NamedTuple):
     resource_name: str
     pattern_type: PatternType
     principal: str
-    """Such as "User:alice"; `ANYONE` for all."""
+    """The principal, such as "User:alice"; `ANYONE` for all."""
     host: str
-    """An IP address, a range of them such as "10.0.0.0/8", or `WILDCARD`."""
+    """An IP address, a range of addresses such as "10.0.0.0/8", or `WILDCARD`."""
     operation: Operation
     permission: Permission
 
     def concerns(self, principal: str, host: str, operation: Operation) -> bool:
-        """Whether the ACL decides on this operation, given that the resource is one of its own."""
+        """Whether the ACL decides on this operation, given that it applies to the resource."""
         return self.is_about(principal, host) and self._covers(operation)
 
     def is_about(self, principal: str, host: str) -> bool:
-        """Whether the client is one of those that the ACL is about."""
+        """Whether the ACL's principal and host include the client."""
         return self.principal in (principal, ANYONE) and (
             self.host in (WILDCARD, host) or _is_in_range(host, self.host)
         )

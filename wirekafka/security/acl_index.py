@@ -1,4 +1,4 @@
-"""The ACLs of a cluster, indexed by resource, with the decisions that were made from them."""
+"""The ACLs of a cluster, indexed by resource, with a cache of decisions."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class AclVerdict(NamedTuple):
 
 
 class AclIndex:
-    """A multimap of ACLs by pattern: finding those of a resource is independent of their number.
+    """A multimap of ACLs by pattern: the time of a look-up is independent of their number.
 
     Prefixed ACLs are found with one look-up for each length that a prefix has.
     """
 
     def __init__(self) -> None:
         self.is_loaded = False
-        """Whether all ACLs committed before the start are in it."""
+        """Whether the index has all ACLs committed before the start."""
         self._by_id: dict[bytes, Acl] = {}
         self._by_pattern: dict[_Pattern, list[Acl]] = {}
         self._prefix_lengths: dict[ResourceType, Counter[int]] = {}

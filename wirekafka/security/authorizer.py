@@ -24,13 +24,13 @@ _DEFAULT_DENY = AclVerdict(False, "DefaultDeny")
 
 
 class Audit(Enum):
-    """Which outcomes of a check the audit log reports; the others it only traces."""
+    """The outcomes of a check that the audit log reports; other outcomes it only traces."""
 
     ALL = "allowed and denied"
     ALLOWED = "allowed"
     """A denial means that something else is tried, or that a list has less."""
     NONE = "nothing"
-    """The check only reports what a client may do."""
+    """The check only reports the rights of a client."""
 
 
 class Subject(Protocol):

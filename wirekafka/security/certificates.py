@@ -107,7 +107,7 @@ def _unsigned(
 
 
 def key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    """The use of the key of an authority, or that of a server's or client's key (RFC 5280)."""
+    """The key usage of an authority, or of a server or client (RFC 5280)."""
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         key_cert_sign=signs_certificates,

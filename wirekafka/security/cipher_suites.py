@@ -14,7 +14,7 @@ _BLOCK_CIPHER = re.compile(r"(AES|ARIA|CAMELLIA)_(\d+)(_CBC)?")
 
 
 def openssl_name(suite: str) -> str | None:
-    """OpenSSL's name of a suite up to TLS 1.2; None for a name that is no such suite."""
+    """OpenSSL's name of a suite up to TLS 1.2; None for an unknown name."""
     found = _OLDER.fullmatch(suite)
     if found is None:
         return None

@@ -19,7 +19,8 @@ _KEYWORDS = {
     bytes.fromhex("0992268993f22c640119"): "DC",
     bytes.fromhex("0992268993f22c640101"): "UID",
 }
-"""The attribute types that RFC 2253 names, by encoded object identifier; others are numbers."""
+"""The attribute types that RFC 2253 names, by encoded object identifier; other types are
+numbers."""
 
 _SEQUENCE, _SET, _OBJECT_IDENTIFIER = 0x30, 0x31, 0x06
 _UTF8, _PRINTABLE, _T61, _IA5, _GENERAL, _UNIVERSAL, _BMP = 0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1C, 0x1E

@@ -73,7 +73,7 @@ def parse_file(text: str) -> dict[str, tuple[LoginModule, ...]]:
 
 
 def _words(text: str) -> list[tuple[bool, str]]:
-    """(whether it is a name or value, text) of each token, last one first."""
+    """(whether it is a name or value, text) of each token, in reverse order."""
     found = []
     for match in _TOKENS.finditer(text):
         kind = match.lastgroup

@@ -1,6 +1,6 @@
 """Private keys and certificates, decoded from PEM text and from PKCS#12 stores.
 
-JKS stores are not read: no maintained library does so, and `keytool -importkeystore` converts
+JKS stores are not read: no maintained library reads them, and `keytool -importkeystore` converts
 them. Java has made PKCS#12 stores by default since version 9, also under the name of JKS.
 """
 
@@ -33,7 +33,7 @@ class UnusableKeyMaterial(Exception):
 
 
 class Identity(NamedTuple):
-    """A private key and the chain of certificates that vouches for it, its own one first."""
+    """A private key and its chain of certificates, the key's own certificate first."""
 
     key: Any
     chain: tuple[x509.Certificate, ...]
@@ -98,8 +98,8 @@ def identity_from_store(store: bytes, password: str, key_password: str | None) -
 def certificates_from_store(store: bytes, password: str | None) -> tuple[x509.Certificate, ...]:
     """Decode the trusted certificates of a PKCS#12 store. Raises UnusableKeyMaterial.
 
-    Beside a private key only those with a name are trusted, as in Java: others are the chain of
-    the key.
+    Beside a private key only certificates with a name are trusted, as in Java: unnamed certificates
+    are the chain of the key.
     """
     content = _pkcs12(store, password)
     trusted = [

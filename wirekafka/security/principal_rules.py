@@ -66,7 +66,7 @@ class PrincipalRules:
 
 
 def _replaced(rule: _Rule, text: str) -> str:
-    """Replace all matches as Java does: after an empty one it goes on at the next character."""
+    """Replace all matches as Java: after an empty match, go on at the next character."""
     parts, kept_from, at = [], 0, 0
     while at <= len(text) and (match := rule.pattern.search(text, at)) is not None:
         parts += [text[kept_from : match.start()], rule.replace(match)]

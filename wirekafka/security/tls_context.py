@@ -1,7 +1,8 @@
 """TLS contexts from Kafka's `ssl.*` options, of listeners and of outgoing connections.
 
-Values that are wrong raise ConfigError, which names the option and never quotes a secret. Files are
-read as those of a client that means harm may be: a node that serves clients does so in a thread.
+Invalid values raise ConfigError, which names the option and never quotes a secret. Files are read
+with the limits for files that a hostile client names: a node that serves clients reads them in a
+thread.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class UnusableStore(ConfigError):
 
 
 class Material(NamedTuple):
-    """What the options of stores say: this side's key, if any, and whom it trusts.
+    """The content of the configured stores: this side's key, if any, and its trusted authorities.
 
     `trusted` is None where no trust store is configured: the system's authorities are trusted.
     """
@@ -78,7 +79,8 @@ class Settings(NamedTuple):
 class Secured(NamedTuple):
     """A TLS context, and the TLS 1.3 suites to which its connections are limited.
 
-    `ssl` cannot select among these before a handshake: a connection with another must be refused.
+    `ssl` cannot select among TLS 1.3 suites before a handshake: a connection with another suite
+    must be refused.
     """
 
     context: ssl.SSLContext
@@ -170,7 +172,7 @@ def _versions(config: TlsConfig) -> list[ssl.TLSVersion]:
 
 
 def _suites(config: TlsConfig) -> tuple[frozenset[str], list[str]]:
-    """The configured suites: of TLS 1.3, and OpenSSL's names of older ones it has."""
+    """The configured suites: of TLS 1.3, and OpenSSL's names of older suites."""
     tls_1_3 = frozenset(config.ssl_cipher_suites) & TLS_1_3
     older = []
     for suite in config.ssl_cipher_suites:

@@ -100,7 +100,7 @@ class TokenCredentials:
 def requested(token: Token, owners: AbstractSet[str] | None) -> bool:
     """Whether a description that is limited to these principals includes a token.
 
-    The time is that of the token's renewers, however many principals a request names.
+    Takes time for the token's renewers, however many principals a request names.
     """
     if owners is None or token.owner in owners or token.requester in owners:
         return True

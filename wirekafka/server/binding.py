@@ -66,9 +66,9 @@ class Binding:
             await listener.start(host)
 
     def configured(self, config: BrokerConfig) -> None:
-        """Open the listeners that a new dynamic configuration adds, close those that it lacks.
+        """Open the listeners that a new dynamic configuration adds, close the removed ones.
 
-        One that stays keeps its address, as in Kafka. An error is logged.
+        A listener that stays keeps its address, as in Kafka. An error is logged.
         """
         wanted = {each.name for each in addresses.listeners(config).bound}
         if self._host is None or wanted == {each.name for each in self.listeners}:
@@ -137,7 +137,7 @@ class Binding:
         return endpoints
 
     def described(self) -> list[str]:
-        """Each listener with its protocol, its bound address and the one that it advertises."""
+        """Each listener with its protocol, its bound address and its advertised address."""
         lines = []
         endpoints = {each.name: each for each in self._endpoints}
         for listener in self.listeners:
@@ -165,7 +165,7 @@ class Binding:
 
 
 class Bindings:
-    """All listeners of a node: those of its broker, and those of its controller."""
+    """All listeners of a node, of its broker and of its controller."""
 
     def __init__(self, net: Net):
         self._net = net
@@ -197,7 +197,7 @@ class Bindings:
         return [listener for binding in self._bindings for listener in binding.listeners]
 
     def described(self) -> list[str]:
-        """Each listener with what it advertises; call it once all are started."""
+        """Each listener with its advertised address; call it once all are started."""
         return [line for binding in self._bindings for line in binding.described()]
 
     async def check(self, config: BrokerConfig) -> None:

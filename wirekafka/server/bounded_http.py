@@ -1,8 +1,8 @@
-"""HTTP servers with threads of their own, which slow and many clients do not silence.
+"""HTTP servers with threads of their own, which slow or many clients cannot silence.
 
-A client has a few seconds for a request, however slowly it sends. Beyond a number of connections,
-those give way that have not sent their request yet, of the address with the most connections: a
-client that sends its request at once gets its response.
+A client has a few seconds for a request, however slowly it sends. Beyond a number of connections, a
+connection without a complete request gives way, of the address with the most connections: a client
+that sends its request at once gets its response.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 REQUEST_S = 5.0
-"""For the head of a request and, in another such time, its body."""
+"""The time in seconds for the head of a request, and again for its body."""
 RESPONSE_S = 10.0
 """For a client to take the response."""
 _MOST_HEAD_BYTES = 64 << 10

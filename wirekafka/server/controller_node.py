@@ -37,7 +37,7 @@ class ControllerNode:
     """A controller with its listeners and periodic tasks, on the running event loop."""
 
     def __init__(self, config: BrokerConfig, platform: Platform | None = None):
-        """`config` is one that `refuse_unsupported` accepts."""
+        """`config` must have passed `refuse_unsupported`."""
         self._config = config
         self._platform = platform or Platform()
         self._bindings = Bindings(self._platform.net)
@@ -69,7 +69,7 @@ class ControllerNode:
 
     @property
     def start_line(self) -> str:
-        """What has started where, for the log."""
+        """The line of the log about the started node and its addresses."""
         return start_line(self._config, self._cluster_id, self._directories, self._bindings)
 
     async def start(self) -> None:
@@ -193,6 +193,7 @@ class ControllerNode:
             for listener in self.listeners:
                 listener.sweep(now_ms)
             self._snapshots.write_if_due(self.source.controller.config, now_ms)
+            self._snapshots.clean_if_due(now_ms)
         except Exception:
             logger.exception("Keeping house failed; it is repeated")
         self._keep_house_later()

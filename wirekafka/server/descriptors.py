@@ -1,8 +1,8 @@
-"""The descriptors of this process: the last ones are kept for the node's own files.
+"""The descriptors of this process: the highest numbers are kept for the node's own files.
 
 The system gives every new socket the lowest free number. Connections whose number lies in the
 reserve at the upper end are closed at once, so that only files and the node's own connections to
-others ever use the reserve: nothing has to be counted.
+other nodes ever use the reserve: nothing has to be counted.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _reserve(limit: int) -> int:
 
 
 DESCRIPTORS = Descriptors()
-"""Those of this process."""
+"""The descriptors of this process."""
 
 
 class GuardedSocket(socket.socket):

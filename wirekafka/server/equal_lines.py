@@ -10,7 +10,7 @@ from collections.abc import Callable
 INTERVAL_S = 60.0
 """How long equal warnings are counted after one was logged."""
 _MOST = 1000
-"""How many different warnings are remembered; further ones are all logged."""
+"""How many different warnings are remembered; all further warnings are logged."""
 _LONGEST = 1000
 """So many characters of a warning are remembered: names that clients choose may be long."""
 
@@ -20,10 +20,10 @@ Later = Callable[[float, Callable[[], None]], None]
 
 
 class EqualLines(logging.Filter):
-    """Lets the first of equal warnings and errors pass, and logs the number of the others later.
+    """Lets the first of equal warnings and errors pass, and logs the number of repetitions later.
 
-    Lines that differ anywhere, in a partition for instance, all pass; of long ones the beginning
-    counts.
+    Lines that differ anywhere, in a partition for instance, all pass; long lines are compared by
+    their beginning.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class EqualLines(logging.Filter):
         self._report(counts)
 
     def _expired(self, now_s: float) -> list[_Count]:
-        """Forget the warnings whose interval is over; the lines about those that were counted."""
+        """Forget the warnings whose interval is over; returns lines with their repetitions."""
         counts = []
         # In order of time: each was added when it was logged, and removed before the next time.
         while self._seen:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SOCKET = "control.sock"
-"""Its file name in the log directory; Kafka ignores what is not a directory there."""
+"""The socket's file name in the log directory, where Kafka ignores all but directories."""
 
 
 class LocalSocket:
@@ -42,7 +42,7 @@ class LocalSocket:
         self._server: asyncio.AbstractServer | None = None
 
     async def start(self) -> None:
-        """Listen, unless that is impossible, as at a path that is too long; that is logged."""
+        """Listen; if impossible, as at a path that is too long, log the reason."""
         try:
             bound = _bind(self._path)
         except OSError as error:

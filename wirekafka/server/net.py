@@ -1,4 +1,4 @@
-"""`Net`: the addresses a node listens at and the connections it opens to others.
+"""`Net`: the addresses at which a node listens and the connections that it opens.
 
 `SocketNet` uses the operating system; a simulation replaces it with a simulated network. Tasks,
 timers and threads belong to the event loop, which a simulation replaces as a whole.
@@ -21,7 +21,7 @@ _PAUSE_S = 0.1
 
 
 class SocketOptions(NamedTuple):
-    """Sizes of a listening socket and of those that it accepts; -1 is the system's default."""
+    """Buffer sizes of a listening socket and of its connections; -1 is the system's default."""
 
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
@@ -102,7 +102,7 @@ class SocketPort:
             self._loop.add_reader(self._socket.fileno(), self._accept_some)
 
     def _accept_some(self) -> None:
-        """Accept connections that wait, but not so many that others have to wait long."""
+        """Accept waiting connections, but not so many that established connections wait long."""
         assert self._loop is not None
         for _ in range(_ACCEPTED_AT_ONCE):
             if self._socket.fileno() < 0:
@@ -200,6 +200,6 @@ def _bound(host: str, port: int, options: SocketOptions) -> socket.socket:
 
 
 def cannot_listen(address: Address, error: OSError, purpose: str = "") -> OSError:
-    """An error with the address, which the system leaves out; `purpose` says what listens there."""
+    """An error with the address, which the system leaves out; `purpose` names the listener."""
     reason = error.strerror.partition(" (")[0] if error.strerror else str(error)
     return OSError(f"cannot listen at {address}{purpose and f' for {purpose}'}: {reason}")

@@ -13,6 +13,7 @@ from wirekafka.apis.shared import registry
 from wirekafka.apis.shared.routes import CONTROLLERS
 from wirekafka.broker import Broker
 from wirekafka.clock import Clock
+from wirekafka.config import loggers
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.endpoints import listeners as addresses
 from wirekafka.log.checkpoints import uuid_text
@@ -67,8 +68,8 @@ class Platform:
     clock: Callable[[], Clock] = _loop_clock
     """Called by `Node.start` on the event loop that the node runs on."""
     node_clock: Callable[[], Clock] | None = None
-    """The clock by which nodes watch each other: that of heartbeats, of requests to other nodes
-    and of the quorum. None is `clock`; a test that stops that one, or lets it leap, has another."""
+    """The clock by which nodes watch each other, for heartbeats, requests to other nodes and the
+    quorum. None is `clock`; a test that stops `clock`, or lets it leap, has another."""
     disk: Callable[[], Disk] = RealDisk
     net: Net = field(default_factory=SocketNet)
     new_id: Callable[[], bytes] = _new_id
@@ -106,7 +107,7 @@ class Node:
     """A broker with its listeners and periodic tasks, on the running event loop."""
 
     def __init__(self, config: BrokerConfig, platform: Platform | None = None):
-        """`config` is one that `refuse_unsupported` accepts."""
+        """`config` must have passed `refuse_unsupported`."""
         self._config = config
         self._platform = platform or Platform()
         self._bindings = Bindings(self._platform.net)
@@ -123,12 +124,12 @@ class Node:
 
     @property
     def listeners(self) -> Sequence[Listener]:
-        """All listeners, in the configured order, those of the controller last."""
+        """All listeners, in the configured order, the controller's listeners last."""
         return self._bindings.listeners
 
     @property
     def start_line(self) -> str:
-        """What has started where, for the log."""
+        """The line of the log about the started node and its addresses."""
         broker = self.broker
         return start_line(self._config, broker.cluster_id, broker.directories, self._bindings)
 
@@ -160,6 +161,8 @@ class Node:
             self._bindings.stop_accepting()
             raise
         try:
+            loggers.observers.append(self._follow_request_logger)
+            self._follow_request_logger()
             # Bind before the node registers, so that the registered ports are known and owned by
             # it, and accept afterwards: clients that connect in between wait.
             clients.created = self._prepared
@@ -210,7 +213,7 @@ class Node:
             listener.connection = _measured(self._platform.measures)
 
     async def _check_config(self, cluster: Mapping[str, str], own: Mapping[str, str]) -> None:
-        """Raise ConfigError if dynamic settings, of all brokers and of this one, are unusable."""
+        """Raise ConfigError if dynamic settings, of all brokers or of this broker, are unusable."""
         config = self.broker.config
         if config.sources.refers({**cluster, **own}):
             # Config providers read files, which may be on a network.
@@ -224,6 +227,16 @@ class Node:
         self.broker.telemetry.disconnected(connection_id)
         self.broker.sessions.disconnected(connection_id)
         self.broker.readers.disconnected(connection_id, self.broker.clock.now_ms())
+
+    def _follow_request_logger(self) -> None:
+        """Log requests if the level of their logger says so, which may change at run time."""
+        if not loggers.logs_requests():
+            self.pipeline.wrap(None)
+            return
+        # Imported only now: it costs memory and time.
+        from wirekafka.server.connections.request_log import RequestLog
+
+        self.pipeline.wrap(RequestLog)
 
     def _new_pipeline(self) -> Pipeline:
         platform = self._platform
@@ -248,6 +261,8 @@ class Node:
         return (platform.node_clock or platform.clock)()
 
     def _close_links(self) -> None:
+        if self._follow_request_logger in loggers.observers:
+            loggers.observers.remove(self._follow_request_logger)
         if self._links is not None:
             self._links.close()
 

@@ -40,12 +40,11 @@ logger = logging.getLogger(__name__)
 _MOST_FILES = 1 << 20
 _SWITCH_S = 0.0002
 _LOOPBACK = "127.0.0.1"
-_REQUEST_LOGGER = "kafka.request.logger"
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryFormat:
-    """What is written to new log directories."""
+    """The content of new log directories."""
 
     cluster_id: str | None = None
     """Directories of another cluster are refused."""
@@ -56,7 +55,7 @@ class DirectoryFormat:
 
 
 class Companion(Protocol):
-    """What runs in the process of a broker beside it, and reads its counters: the console."""
+    """A service in the process of a broker that reads its counters: the console."""
 
     def serving(self, node: Node, monitoring: Monitoring) -> None:
         """Begin; clients are served. Raises ConfigError."""
@@ -67,7 +66,7 @@ class Companion(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attended:
-    """What goes on around a node's run: whom it reports to, and what else ends it."""
+    """The surroundings of a node's run: the receiver of its reports, and further reasons to end."""
 
     ready: Callable[[str], None] | None = None
     """Called with the first listener's address once clients are served."""
@@ -182,10 +181,6 @@ def _platform(new: DirectoryFormat, monitoring: Monitoring | None) -> Platform:
         required_cluster_id=new.cluster_id,
         first_users=new.first_users,
     )
-    if logging.getLogger(_REQUEST_LOGGER).level == logging.DEBUG:
-        from wirekafka.server.monitoring.request_log import RequestLog
-
-        platform = replace(platform, hook=RequestLog())
     if monitoring is None:
         return platform
     return replace(platform, measures=monitoring.measures, sync=monitoring.timed(platform.sync))
@@ -249,8 +244,8 @@ def tune_interpreter() -> None:
     """Exempt all present objects from garbage collection, and run it less often.
 
     Requests create no reference cycles, so that the collector finds little. Threads, such as the
-    one that checks large batches, return the interpreter to the event loop sooner than usual: it
-    may have to wait for it several times within one request.
+    checker of large batches, return the interpreter to the event loop sooner than usual: the loop
+    may have to wait for the interpreter several times within one request.
     """
     sys.setswitchinterval(_SWITCH_S)
     gc.collect()
@@ -260,7 +255,7 @@ def tune_interpreter() -> None:
 
 
 def loop_factory(loop: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return what makes the event loop that `run` describes; None for asyncio's own."""
+    """Return the factory of the event loop that `run` describes; None for asyncio's own loop."""
     if loop == "asyncio":
         return None
     try:

@@ -21,7 +21,8 @@ class ServiceManager:
     def ready(self) -> None:
         """Report that clients are served, and keep the watchdog alive if there is one.
 
-        The event loop does that: systemd restarts a process whose loop is blocked for too long.
+        The event loop keeps it alive: systemd restarts a process whose loop is blocked for too
+        long.
         """
         self._send("READY=1")
         if self._path and self._every_s > 0:

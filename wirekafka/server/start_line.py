@@ -13,7 +13,7 @@ from wirekafka.server.binding import Bindings
 def start_line(
     config: BrokerConfig, cluster_id: str, directories: Sequence[LogDirectory], bindings: Bindings
 ) -> str:
-    """Say what has started where, as one line."""
+    """Describe a started node and its addresses in one line."""
     roles = " and ".join(config.process_roles)
     return (
         f"wirekafka {VERSION} is {roles} {config.node_id} of cluster {cluster_id};"

@@ -21,11 +21,12 @@ from wirekafka.visible_text import json_text
 logger = logging.getLogger(__name__)
 
 READY = "wirekafka ready: "
-"""What begins the line that a node prints once it is in service, with its address."""
+"""The beginning of the line that a node prints once it is in service, with its address."""
 
 _RESTARTS = Backoff(first_ms=100, longest_ms=30_000)
 _STABLE_S = 30.0
-"""A node that was in service for so long is restarted without delay, whatever came before."""
+"""A node that was in service for so many seconds is restarted without delay, despite earlier
+failures."""
 _STOP_S = 60.0
 """How long nodes that stop may take before they are killed."""
 _STDOUT, _STDERR = 1, 2
@@ -127,9 +128,9 @@ class Child:
 
 
 class _Output(asyncio.SubprocessProtocol):
-    """What a process prints: its ready line, and its log, which is passed on with its name.
+    """The output of a process: its ready line, and its log, which is passed on with its name.
 
-    Its end does not wait for that of its pipes, which its workers may keep open.
+    The end of the process does not wait for the end of its pipes, which its workers may keep open.
     """
 
     def __init__(self, in_service: Callable[[str], None], label: Callable[[bytes], bytes]):
@@ -157,7 +158,7 @@ class _Output(asyncio.SubprocessProtocol):
             self.ended.set_result(None)
 
     def _log(self, lines: Sequence[bytes]) -> None:
-        """Write whole lines to standard error at once, so that those of two nodes do not mix."""
+        """Write whole lines to standard error at once, so that lines of two nodes do not mix."""
         with suppress(OSError):
             os.write(sys.stderr.fileno(), b"".join(self._label(line) + b"\n" for line in lines))
 

@@ -17,6 +17,6 @@ class TextFormatter(logging.Formatter):
         return one_line(super().formatMessage(record))
 
     def formatException(self, exc_info: object) -> str:
-        """The traceback: the text of its exception may have anything in it."""
+        """The traceback, with hidden characters of the exception's text escaped."""
         text = super().formatException(exc_info)  # type: ignore[arg-type]
         return "\n".join(f"  {one_line(line)}" for line in text.split("\n"))

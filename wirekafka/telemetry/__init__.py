@@ -1,1 +1,1 @@
-"""Client telemetry (KIP-714): what clients are to push, and what is known of those that do."""
+"""Client telemetry (KIP-714): subscriptions, and the instances of clients that push."""

@@ -26,7 +26,7 @@ _LONG_AGO_MS = -(1 << 62)
 
 
 class Push(NamedTuple):
-    """What a client has pushed, as it was received."""
+    """A client's push, as it was received."""
 
     instance_id: bytes
     subscription_id: int
@@ -41,8 +41,8 @@ class Receiver(NamedTuple):
     max_bytes: int
     """The most bytes of one push, both as it is received and decompressed."""
     receive: Callable[[Push, TelemetryClient, int, Subscription], None] | None
-    """Called with a push that is not empty, its client, `max_bytes` and its subscription. It
-    raises KafkaError(INVALID_RECORD) for what it cannot read. None discards all."""
+    """Called with a push that is not empty, its client, `max_bytes` and its subscription. It raises
+    KafkaError(INVALID_RECORD) for an unreadable push. None discards all pushes."""
 
 
 class Instance:
@@ -70,7 +70,8 @@ class Instance:
         self.last_error = Error.NONE
         self.is_terminating = False
         self.exports = self.refusals = self.throttles = 0
-        """Pushes that were passed on, those that the receiver refused, and requests too early."""
+        """The number of accepted pushes, of pushes that the receiver refused, and of early
+        requests."""
 
     def expires_ms(self) -> int:
         """When it is forgotten unless it is seen again."""
@@ -88,7 +89,7 @@ class Instance:
         self.last_error = Error.NONE
 
     def push(self, push: Push, now_ms: int, max_bytes: int) -> None:
-        """Raise the error of a push that is refused, in Kafka's order of checks."""
+        """Raise the error of a refused push, in Kafka's order of checks."""
         if self.is_terminating:
             raise KafkaError(Error.INVALID_REQUEST)
         # Clients vary the time of their first push after they have asked.
@@ -107,7 +108,7 @@ class Instance:
 
 
 class ClientTelemetry:
-    """The instances of one broker: one of each connection, with which it is forgotten."""
+    """The instances of one broker: one for each connection, forgotten with the connection."""
 
     def __init__(self, image: MetadataImage, new_id: Callable[[], bytes]):
         self._subscriptions = TelemetrySubscriptions(image)

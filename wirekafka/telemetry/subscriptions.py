@@ -33,7 +33,7 @@ _INTERVAL_MS: int = CLIENT_METRICS["interval.ms"].default
 
 
 class TelemetryClient(NamedTuple):
-    """What a broker knows of a client that asks or pushes."""
+    """A broker's knowledge of a client that asks for subscriptions or pushes."""
 
     client_id: str | None
     software: tuple[str, str]
@@ -56,7 +56,7 @@ class TelemetryClient(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """All that one client instance is to push."""
+    """All metrics that one client instance is to push."""
 
     id: int
     metrics: list[str]
@@ -82,7 +82,7 @@ class TelemetrySubscriptions:
         self._configured: list[_Configured] = []
 
     def refresh(self) -> None:
-        """Take over what has been configured since."""
+        """Take over the subscriptions configured since the last call."""
         image = self._image
         if image.generation == self._generation:
             return

@@ -1,6 +1,7 @@
 """Kafka brokers as Python objects for tests: faults, recorded traffic, a clock, pytest fixtures.
 
-The names below are public and documented in docs/testing.md; `wirekafka.Broker` is the entry point.
+The names below are public and documented in docs/reference/testing.md; `wirekafka.Broker` is the
+entry point.
 Belongs here: starting and stopping a real node inside a test, fault rules, the recording of
 requests, a clock that tests control, the pytest plugin, and the HTTP control port for tests in
 other languages. Does not belong here: any second implementation of broker behaviour. Faults and

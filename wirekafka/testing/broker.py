@@ -162,7 +162,8 @@ class Broker(Operations, Lifecycle):
     def serve_control(self, port: int = 0) -> str:
         """Serve the HTTP control port on loopback until the broker stops; returns its URL.
 
-        docs/testing.md describes its requests. Raises OSError for a port in use.
+        docs/how-to/test-from-other-languages.md describes its requests. Raises OSError for a port
+        in use.
         """
         from wirekafka.testing.control import BrokerControl
         from wirekafka.testing.control_port import ControlPort

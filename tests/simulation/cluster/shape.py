@@ -44,6 +44,7 @@ _SETTINGS = {
     "transaction.state.log.num.partitions": "2",
     "internal.metadata.log.segment.bytes": "3000",
     "metadata.log.max.record.bytes.between.snapshots": "5000",
+    "metadata.max.retention.bytes": "20000",
 }
 SYNCED = {"log.flush.interval.messages": "1"}
 """With these settings no power cut, even of all nodes, may lose acknowledged records."""

@@ -6,9 +6,9 @@ from wirekafka.errors import MalformedRequest
 
 
 def require_types(*codes: int) -> None:
-    """Raise MalformedRequest for the code 0, by which nobody means a type.
+    """Raise MalformedRequest for the code 0, which stands for no type.
 
-    Codes of a later Kafka are no reason: the answer to them comes after authorization.
+    Codes of a later Kafka are accepted here: they are refused after authorization.
     """
     if 0 in codes:
         raise MalformedRequest("the type 0 in an ACL or a filter")

@@ -17,7 +17,7 @@ from wirekafka.config.checks.listener_update import check_listeners
 from wirekafka.config.checks.update import validate_broker
 from wirekafka.config.option import ConfigError
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.command import Command
+from wirekafka.metadata.controller.command import ControllerCommand
 from wirekafka.metadata.controller.configs import ResourceChanges, Values, check_changes
 from wirekafka.metadata.image.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from wirekafka.security import acl
@@ -34,7 +34,7 @@ Submit = Callable[[Sequence[ResourceChanges]], Awaitable[list[KafkaError | None]
 async def alter(
     resources: Sequence[ResourceChanges], call: Call, applied: Applied, submit: Submit, turns: Turns
 ) -> list[KafkaError | None]:
-    """Check each resource, submit the valid ones to the controller, return errors in order."""
+    """Check each resource, submit valid resources to the controller, return errors in order."""
     counts = await turns.count((resource.type, resource.name) for resource in resources)
     outcome: list[KafkaError | None] = []
     passed: list[ResourceChanges] = []
@@ -73,7 +73,7 @@ async def submit_authorized(
     resources: Sequence[ResourceChanges],
     call: ControllerCall,
     turns: Turns,
-    command: Callable[[Any], Command],
+    command: Callable[[Any], ControllerCommand[list[KafkaError | None]]],
 ) -> list[KafkaError | None]:
     """Run the command for the resources that the client may change; return errors in order."""
     refused = await turns.map(lambda resource: why_refused(resource, call), resources)

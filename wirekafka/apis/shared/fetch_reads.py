@@ -58,7 +58,7 @@ class Found:
         self.result = _NOTHING
         self.error = Error.NONE
         self.preferred_replica = _THIS
-        """The broker id of the replica from which the consumer should read; -1 for this one."""
+        """The broker id of the replica from which the consumer should read; -1 for this broker."""
 
     @property
     def size_bytes(self) -> int:
@@ -92,7 +92,7 @@ class Found:
 
     @property
     def is_news(self) -> bool:
-        """Whether it would be sent within a session, whatever was sent before."""
+        """Whether the result must be sent in a session, regardless of earlier responses."""
         return self.has_records or self.has_error or self.is_notable
 
     @property
@@ -105,7 +105,7 @@ _NO_READS: _RemoteReads = ()
 
 
 SelectReplica = Callable[[LocalPartition, int], int]
-"""Returns the id of the broker from which to read an offset of a partition; -1 for this one."""
+"""Returns the id of the broker from which to read an offset of a partition; -1 for this broker."""
 
 
 class Reads:
@@ -148,7 +148,7 @@ class Reads:
         self.pending = _NO_READS
         """Unfinished reads of remote storage, which `read_remote` waits for."""
         self.select_replica: SelectReplica | None = None
-        """Selects the replica that the consumer should read from; None if it is this one."""
+        """Selects the replica that the consumer should read from; None if consumers read here."""
         self.refused: Container[str | bytes] = ()
         """The topics that the client may not read."""
 
@@ -249,7 +249,7 @@ class Reads:
                 self._is_final = True
 
     def count(self, traffic: Traffic) -> None:
-        """Count what is sent, once the response is settled."""
+        """Count the sent bytes and records, once the response is settled."""
         traffic.last_fetch_is_followers = is_follower = self.terms.replica_id >= 0
         for found in self.found:
             counters = found.partition.traffic if found.partition is not None else None
@@ -323,7 +323,7 @@ class Reads:
         return self._size_bytes >= self._min_bytes
 
     def results(self) -> Iterator[tuple[Wanted, PartitionResult]]:
-        """Each partition with its result, for the session to remember what was sent."""
+        """Each partition with its result, for the session to remember the sent offsets."""
         return ((found.wanted, found) for found in self.found)
 
     def rest(self) -> None:

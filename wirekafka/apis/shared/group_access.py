@@ -12,7 +12,7 @@ from wirekafka.security.acl import DESCRIBE, GROUP
 async def describable(
     group_ids: Iterable[str], call: Call, turns: Turns
 ) -> tuple[list[str], list[str]]:
-    """The groups that the client may not describe, which come first, and the others by shard."""
+    """The groups that the client may not describe, which come first, and all others by shard."""
     refused, allowed = list[str](), list[str]()
     for group_id in group_ids:
         (allowed if call.is_authorized(DESCRIBE, GROUP, group_id) else refused).append(group_id)

@@ -1,4 +1,4 @@
-"""What nodes have in common for connections, the pipeline and handlers on every listener."""
+"""The interface of a node for connections, the pipeline and handlers on every listener."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """The node behind a listener: a `Broker`, or the `ControllerHost` behind one of controllers.
+    """The node behind a listener: a `Broker`, or the `ControllerHost` of a controller.
 
-    This is what both have for connections, the pipeline and handlers on every listener.
+    Both have these members for connections, the pipeline and handlers on every listener.
     """
 
     @property
@@ -52,7 +52,7 @@ class Host(Protocol):
 
     @property
     def stored_quotas(self) -> ClientQuotas:
-        """The stored quotas, those of addresses among them."""
+        """The stored quotas, quotas of addresses included."""
 
     @property
     def waiting(self) -> Waiting:

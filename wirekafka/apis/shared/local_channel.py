@@ -23,7 +23,7 @@ class LocalChannel(ControllerChannel):
 
     @property
     def controller_versions(self) -> Mapping[int, tuple[int, int]]:
-        """As `ControllerChannel`: empty, since the versions are those of this process."""
+        """As `ControllerChannel`: empty, since the controller is in this process."""
         return {}
 
     async def send(self, request: Request, version: int) -> Any:

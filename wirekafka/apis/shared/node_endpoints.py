@@ -14,7 +14,7 @@ MOVED = frozenset({Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH})
 class CurrentLeaders:
     """Looks up the leaders for one response, and collects their addresses.
 
-    The addresses are those of the listener on which the request was received.
+    The addresses belong to the listener on which the request was received.
     """
 
     __slots__ = ("_call", "endpoints")

@@ -1,4 +1,4 @@
-"""What the requests among the nodes of the metadata quorum share: checks, and the leader."""
+"""Shared by the requests among the nodes of the metadata quorum: checks, and the leader."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Acknowledging:
         self._readable = readable
         self._results: dict[SharedKey, AcknowledgedPartition] = {}
         self._empty: list[SharedKey] = []
-        self._promises: dict[SharedKey, Promise] = {}
+        self._promises: dict[SharedKey, Promise[None]] = {}
 
     def begin(self, topics: Iterable[Any]) -> None:
         """Apply the acknowledgements of the request's topics, as far as they are valid."""

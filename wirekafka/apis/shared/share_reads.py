@@ -52,7 +52,7 @@ class SharedResult(NamedTuple):
 
 
 class _Read:
-    """A share partition that this request holds, and what it has read there."""
+    """A share partition that this request holds, and its read there."""
 
     __slots__ = ("key", "offset", "result", "share")
 
@@ -69,8 +69,8 @@ _UNREAD = ReadResult()
 class ShareReads:
     """The reads of one request. Call `release` at the end, whatever happens.
 
-    While a request has data to acquire in a partition, it holds the partition, so that one append
-    does not release all waiting members for the records that one of them gets.
+    While a request has data to acquire in a partition, it holds the partition: otherwise one append
+    would release all waiting members for records that a single member gets.
     """
 
     def __init__(self, broker: Broker, terms: ShareTerms):
@@ -102,7 +102,7 @@ class ShareReads:
         return not self._shares
 
     def watched(self) -> list[Watched]:
-        """What the request waits for: records, and the states of other records."""
+        """The objects whose changes the request waits for: partitions, and share partitions."""
         return [each for share in self._shares.values() for each in (share, share.partition)]
 
     def hold(self) -> bool:
@@ -123,7 +123,7 @@ class ShareReads:
         return bool(self._held) or self.hold()
 
     def hold_any(self) -> None:
-        """Hold what can be held although it is less than was requested: the wait is over."""
+        """Hold the free partitions, although fewer than requested: the wait is over."""
         if not self._held:
             self._held = self._hold_all()
             self._read(self._held)

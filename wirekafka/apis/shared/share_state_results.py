@@ -1,4 +1,4 @@
-"""What the APIs of stored share-group states have in common: errors, and the order of results."""
+"""Shared by the APIs of stored share-group states: errors, and the order of results."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Result = TypeVar("Result")
 
 
 def is_processed(request: Any) -> bool:
-    """Whether Kafka processes a request: others get a response without results.
+    """Whether Kafka processes a request; any other request gets a response without results.
 
-    It has a group id, topics, and partitions of each topic.
+    A processed request has a group id, topics, and partitions of each topic.
     """
     return bool(
         request.group_id and request.topics and all(topic.partitions for topic in request.topics)

@@ -7,7 +7,7 @@ from wirekafka.telemetry.subscriptions import TelemetryClient
 
 
 def client_of(call: Call) -> TelemetryClient:
-    """Return what the connection says of its client."""
+    """Return the description of the connection's client."""
     # The connection id ends in the client's host, port and a number.
     port = call.connection_id.rpartition("-")[0].rpartition(":")[2]
     return TelemetryClient(

@@ -9,9 +9,9 @@ from wirekafka.errors import Error, KafkaError
 def require_may_manage_tokens(call: Call | ControllerCall) -> None:
     """Raise DELEGATION_TOKEN_REQUEST_NOT_ALLOWED unless the client proved its own identity.
 
-    Nobody did on a PLAINTEXT listener, nor over TLS without a certificate. A client that logged in
-    with a token may not use that to get or prolong others. Brokers check this for their clients,
-    and controllers once more: clients reach them directly too, and the login of a client behind a
+    No client did on a PLAINTEXT listener, nor over TLS without a certificate. A client that logged
+    in with a token may not get or prolong tokens by it. Brokers check this for their clients, and
+    controllers once more: clients reach them directly too, and the login of a client behind a
     broker is known from the broker's envelope.
     """
     if call.is_anonymous or call.is_token_authenticated:

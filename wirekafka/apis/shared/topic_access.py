@@ -1,4 +1,4 @@
-"""Looks up the topics of a request, as far as its client may know of them."""
+"""Looks up the topics of a request that its client may know of."""
 
 from __future__ import annotations
 

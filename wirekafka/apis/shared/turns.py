@@ -16,7 +16,7 @@ from wirekafka.security.access import Access
 from wirekafka.security.acl import Operation, ResourceType
 
 ELEMENTS_PER_TURN: Final = 256
-"""At 60 µs for an element, the most that one takes, this is 15 ms."""
+"""At 60 µs for an element, the longest time of any element, this is 15 ms."""
 _COUNTED_PER_TURN = 1 << 15
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Turns:
         self._left = ELEMENTS_PER_TURN
 
     async def step(self, elements: int = 1) -> None:
-        """Count elements, and go on in the next turn if there were enough in this one."""
+        """Count elements, and go on in the next turn after enough elements."""
         self._left -= elements
         if self._left <= 0:
             self._left = ELEMENTS_PER_TURN
@@ -69,7 +69,7 @@ class Turns:
     async def authorized(
         self, call: Access, operation: Operation, resource_type: ResourceType, names: Iterable[str]
     ) -> Container[str]:
-        """As `Access.authorized`, for names of which there may be any number."""
+        """As `Access.authorized`, for any number of names."""
         authorizer = call.authorizer
         if authorizer is None:
             return call.authorized(operation, resource_type, ())

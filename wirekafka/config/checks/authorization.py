@@ -13,7 +13,7 @@ STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 @dataclass(frozen=True)
 class Policy:
-    """What decides where no ACL does."""
+    """The policy for requests on which no ACL decides."""
 
     super_users: frozenset[str] = frozenset()
     """Principals that may do everything."""

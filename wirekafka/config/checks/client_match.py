@@ -1,7 +1,7 @@
 """The `match` option of client metrics: which clients a subscription is for (KIP-714).
 
-Kafka matches by Java's regular expressions. Here it is RE2, whose time is linear: what it lacks
-(lookaround, references to groups, intersections of classes) is refused.
+Kafka matches by Java's regular expressions. Here it is RE2, whose time is linear: features that RE2
+lacks (lookaround, references to groups, intersections of classes) are refused.
 """
 
 from __future__ import annotations

@@ -96,9 +96,9 @@ def check_start(config: BrokerConfig) -> None:
 
 
 def is_applicable(config: BrokerConfig) -> bool:
-    """Whether dynamic settings fit together: controllers store what they are sent unchecked.
+    """Whether dynamic settings fit together: controllers store settings unchecked.
 
-    Otherwise the settings before stay in use, as in Kafka; the reason is logged.
+    If not, the previous settings stay in use, as in Kafka; the reason is logged.
     """
     try:
         check_constraints(config)
@@ -329,4 +329,4 @@ CONSTRAINTS: tuple[Callable[[BrokerConfig], None], ...] = (
     _loaded_classes,
 )
 ONLY_AT_START: tuple[Callable[[BrokerConfig], None], ...] = (_compaction_lags, _tiers)
-"""What Kafka compares only at a start, or at run time in another way."""
+"""The constraints that Kafka checks only at a start, or at run time in another way."""

@@ -35,9 +35,9 @@ _POSITIVE = ("max.connections", "max.connection.creation.rate")
 
 
 def validate_dynamic(config: BrokerConfig, values: Mapping[str, str], after: BrokerConfig) -> None:
-    """Raise KafkaError(INVALID_REQUEST), with Kafka's message, for values it cannot apply.
+    """Raise KafkaError(INVALID_REQUEST), with Kafka's message, for inapplicable values.
 
-    `after` is the configuration with the values, each of which must have passed the check of its
+    `after` is the configuration with the values; each value must have passed the check of its
     option.
     """
     _check_reporters(values)

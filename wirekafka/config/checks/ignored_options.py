@@ -93,38 +93,8 @@ _BY_REASON: Mapping[str, Sequence[str]] = {
         "ssl.secure.random.implementation",
     ),
     "ssl.enabled.protocols decides": ("ssl.protocol",),
-    "a Kerberos login lasts for one connection, from the keytab": (
-        "sasl.kerberos.kinit.cmd",
-        "sasl.kerberos.min.time.before.relogin",
-        "sasl.kerberos.ticket.renew.jitter",
-        "sasl.kerberos.ticket.renew.window.factor",
-    ),
-    "brokers fetch no tokens from identity providers": (
-        "sasl.login.connect.timeout.ms",
-        "sasl.login.read.timeout.ms",
-        "sasl.login.refresh.buffer.seconds",
-        "sasl.login.refresh.min.period.seconds",
-        "sasl.login.refresh.window.factor",
-        "sasl.login.refresh.window.jitter",
-        "sasl.login.retry.backoff.max.ms",
-        "sasl.login.retry.backoff.ms",
-        "sasl.oauthbearer.assertion.algorithm",
-        "sasl.oauthbearer.assertion.claim.aud",
-        "sasl.oauthbearer.assertion.claim.exp.seconds",
-        "sasl.oauthbearer.assertion.claim.iss",
-        "sasl.oauthbearer.assertion.claim.jti.include",
-        "sasl.oauthbearer.assertion.claim.nbf.seconds",
-        "sasl.oauthbearer.assertion.claim.sub",
-        "sasl.oauthbearer.assertion.file",
-        "sasl.oauthbearer.assertion.private.key.file",
-        "sasl.oauthbearer.assertion.private.key.passphrase",
-        "sasl.oauthbearer.assertion.template.file",
-        "sasl.oauthbearer.client.credentials.client.id",
-        "sasl.oauthbearer.client.credentials.client.secret",
-        "sasl.oauthbearer.jwt.retriever.class",
-        "sasl.oauthbearer.scope",
-        "sasl.oauthbearer.token.endpoint.url",
-    ),
+    "controllers' listeners are always served before the metadata is there, as by Kafka's default, "
+    "and brokers' as soon as it is": ("early.start.listeners",),
     "the work is done when it is due, not at intervals": (
         "log.flush.start.offset.checkpoint.interval.ms",
         "log.initial.task.delay.ms",
@@ -135,14 +105,8 @@ _BY_REASON: Mapping[str, Sequence[str]] = {
         "controller.performance.always.log.threshold.ms",
         "controller.performance.sample.period.ms",
         "controller.quorum.append.linger.ms",
-        "early.start.listeners",
         "group.streams.num.warmup.replicas",
-        "internal.metadata.delete.delay.millis",
-        "internal.metadata.log.segment.bytes",
         "internal.metadata.max.batch.size.in.bytes",
-        "log.preallocate",
-        "metadata.max.retention.bytes",
-        "metadata.max.retention.ms",
         "replica.socket.receive.buffer.bytes",
         "server.max.startup.time.ms",
         "socket.connection.setup.timeout.max.ms",
@@ -167,7 +131,7 @@ class Ignored(NamedTuple):
 
 
 def ignored(config: BrokerConfig) -> Iterator[Ignored]:
-    """Yield the static settings that have no effect, but for those of a default value."""
+    """Yield the static settings without effect whose value is not the default."""
     for name, setting in sorted(config.sources.static.items()):
         option = BROKER.get(name) or overridden(name)
         if option is None or option.name not in IGNORED:

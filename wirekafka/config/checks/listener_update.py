@@ -1,7 +1,7 @@
 """Checks a change of a running broker's listeners, with Kafka's messages (KIP-226).
 
-Listeners are added and removed while a broker runs. Of one that stays, only key store, trust store
-and limits change.
+Listeners are added and removed while a broker runs. Of a listener that stays, only key store, trust
+store and limits change.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def check_listeners(before: BrokerConfig, after: BrokerConfig) -> None:
 def usable(config: BrokerConfig) -> BrokerConfig:
     """The configuration, without dynamic listeners that contradict its static settings.
 
-    Such settings may have been changed since the listeners were: the broker starts without them.
+    Static settings may have changed since the dynamic listeners were set: the broker then starts
+    without these listeners.
     """
     sources = config.sources
     if not any(sources.is_dynamic(name) for name in _DYNAMIC):

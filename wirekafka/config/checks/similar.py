@@ -1,4 +1,4 @@
-"""Proposes known names in place of misspelt ones."""
+"""Proposes known names in place of misspelt names."""
 
 from __future__ import annotations
 

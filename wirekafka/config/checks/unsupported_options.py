@@ -21,7 +21,7 @@ DECIDING_CLASSES = frozenset(
         "ssl.engine.factory.class",
     )
 )
-"""Options whose Java class decides who somebody is or what is allowed."""
+"""Options whose Java class decides on identities or rights."""
 JAVA_SECURITY = {
     "security.providers": (),
     "ssl.endpoint.identification.algorithm": ("https", "HTTPS", ""),
@@ -29,7 +29,7 @@ JAVA_SECURITY = {
     "ssl.provider": ("SunJSSE",),
     "ssl.trustmanager.algorithm": ("PKIX", "SunX509"),
 }
-"""Options of Java's security, with the values that mean what is done here anyway."""
+"""Options of Java's security, with the values that describe the behaviour here."""
 
 
 def refuse_unsupported(config: BrokerConfig) -> None:

@@ -55,7 +55,7 @@ def own_names(config: BrokerConfig) -> set[str]:
 
 
 def controller_names(config: BrokerConfig) -> list[str]:
-    """Return the names of the controllers' listeners; unlike others, Kafka takes them as given."""
+    """Return the names of the controllers' listeners, which Kafka takes as they are written."""
     return list(config.controller_listener_names)
 
 
@@ -192,7 +192,7 @@ def _ip_version(host: str) -> int:
 def _advertised(
     config: BrokerConfig, bound: tuple[ListenerEndpoint, ...], protocols: dict[str, str]
 ) -> tuple[ListenerEndpoint, ...]:
-    """The advertised endpoints: as configured, else the bound ones."""
+    """The advertised endpoints: as configured, else the bound endpoints."""
     if not config.advertised_listeners:
         return bound
     of_controllers = controller_names(config)

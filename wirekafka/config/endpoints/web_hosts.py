@@ -1,7 +1,7 @@
 """Which `Host` headers an HTTP server answers, so that web pages cannot reach it.
 
-A page of another site can have the name of that site resolved to this machine (DNS rebinding): the
-browser then sends requests with that name. No such attack is possible with an address.
+A page of another site can have its site's name resolved to this machine (DNS rebinding): the
+browser then sends requests with that name. Requests to an address cannot be abused so.
 """
 
 from __future__ import annotations

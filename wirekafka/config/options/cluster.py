@@ -163,10 +163,16 @@ class ClusterOptions:
         "metadata log nobody follows writes none.",
     )
     metadata_max_retention_bytes = long(
-        104_857_600, importance=HIGH, doc="The most bytes of metadata log and snapshots kept."
+        104_857_600,
+        importance=HIGH,
+        doc="Old metadata snapshots and segments are deleted while all are larger than this; the "
+        "two newest snapshots are always kept. A negative number is no limit.",
     )
     metadata_max_retention_ms = long(
-        604_800_000, importance=HIGH, doc="How long metadata log and snapshots are kept."
+        604_800_000,
+        importance=HIGH,
+        doc="Metadata snapshots whose newest record is older than this are deleted, with the "
+        "segments that they cover. A negative number is no limit.",
     )
     node_id = integer(
         -1,

@@ -209,7 +209,8 @@ class LogOptions:
     log_preallocate = boolean(
         False,
         update=CLUSTER_WIDE,
-        doc="Reserves the disk space of a whole segment when it is created.",
+        doc="Reserves the disk space of a whole segment when it is created, on Linux. The file's "
+        "size stays that of its records; what is left is freed when the segment is full or closed.",
     )
     log_retention_bytes = long(
         -1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
 from wirekafka.config.check import at_least, replica_list
 from wirekafka.config.option import Check, Option, Row, boolean, integer, listing
@@ -10,18 +10,33 @@ from wirekafka.config.options.cluster import ClusterOptions as Cluster
 from wirekafka.config.options.log import LogOptions as Log
 from wirekafka.config.options.replication import ReplicationOptions as Replication
 
+T = TypeVar("T")
+
 _MILLISECONDS = {"hours": 3_600_000, "minutes": 60_000}
 
 
 def scale(option: Option[Any]) -> int:
-    """The factor from a broker option's unit to that of the topic option that defaults to it."""
+    """The factor from a broker option's unit to the unit of the topic option that follows it."""
     return _MILLISECONDS.get(option.name.rsplit(".", 1)[-1], 1)
 
 
+@overload
+def follows(first: Option[T], *, check: Check | None = None, **row: Unpack[Row]) -> Option[T]: ...
+@overload
+def follows(
+    first: Option[int | None],
+    *others: Option[int] | Option[int | None],
+    check: Check | None = None,
+    **row: Unpack[Row],
+) -> Option[int]: ...
 def follows(
     first: Option[Any], *others: Option[Any], check: Check | None = None, **row: Unpack[Row]
 ) -> Option[Any]:
-    """An option that takes type, check and default from broker options, of which the first set."""
+    """Declare an option whose type, check and default are those of a broker option.
+
+    Several broker options set one value in several units, the finest first: the first set option is
+    the default.
+    """
     chain = (first, *others)
     default = next(
         o.default * scale(o) if others else o.default for o in chain if o.default is not None
@@ -34,6 +49,8 @@ def follows(
 
 class TopicOptions:
     """Topic options, by attribute."""
+
+    __slots__ = ()
 
     cleanup_policy = follows(Log.log_cleanup_policy)
     compression_gzip_level = follows(Log.compression_gzip_level)

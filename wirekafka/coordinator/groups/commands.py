@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import KW_ONLY
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from wirekafka.errors import Error, KafkaError
+from wirekafka.runtime.machine import Command, command
 
 NO_MEMBER = ""
 _GROUP_ERRORS_IN_TRANSACTIONS_SINCE = 6
+
+
+_Options = TypeVar("_Options")
 
 
 class AssignorChoice(NamedTuple):
@@ -19,12 +23,14 @@ class AssignorChoice(NamedTuple):
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Join:
+@command
+class Join(Command["Joined"]):
     """JoinGroup. The reply is a `Joined`; refused with `JoinRefused`.
 
     `fresh_id` is the random part of a new member id.
     """
+
+    _: KW_ONLY
 
     group_id: str
     member_id: str = NO_MEMBER
@@ -69,12 +75,14 @@ class JoinRefused(KafkaError):
         self.member_id = member_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sync:
+@command
+class Sync(Command["Synced"]):
     """SyncGroup. The reply is a `Synced`.
 
     `assignments` are by member id; only the leader sends them.
     """
+
+    _: KW_ONLY
 
     group_id: str
     generation_id: int
@@ -93,7 +101,8 @@ class Synced(NamedTuple):
     assignment: bytes
 
 
-class Heartbeat(NamedTuple):
+@command
+class Heartbeat(Command[None]):
     """Heartbeat. The reply is None."""
 
     group_id: str
@@ -102,11 +111,13 @@ class Heartbeat(NamedTuple):
     instance_id: str | None = None
 
 
-class QuietHeartbeat(NamedTuple):
+@command
+class QuietHeartbeat(Command[_Options], Generic[_Options]):
     """The heartbeat of a consumer, share or streams member that reports only its epochs.
 
-    Most heartbeats are like that. It is passed to `renew`, which replies with the options of the
-    group if there is nothing new to say, and else to nothing: the heartbeat needs its own command.
+    Most heartbeats are like that. It is passed to `renew`, which replies with `_Options`, the
+    options of the group, if there is nothing new to say, and else to nothing: the heartbeat needs
+    its own command.
     """
 
     group_type: type[Any]
@@ -127,7 +138,8 @@ class Leaver(NamedTuple):
     reason: str | None = None
 
 
-class Leave(NamedTuple):
+@command
+class Leave(Command[list[Error]]):
     """LeaveGroup. The reply is a list of one `Error` per member, in order."""
 
     group_id: str
@@ -159,7 +171,8 @@ class OffsetToCommit(NamedTuple):
     topic_id: bytes = bytes(16)
 
 
-class CommitOffsets(NamedTuple):
+@command
+class CommitOffsets(Command[list[Error]]):
     """OffsetCommit. The reply is a list of one `Error` per offset, in order.
 
     A retention of -1 is the broker's. `version` is that of the request: versions before 9 report an
@@ -180,7 +193,8 @@ class CommitOffsets(NamedTuple):
         return self.generation_id < 0 and not self.member_id and self.instance_id is None
 
 
-class CommitTransactionOffsets(NamedTuple):
+@command
+class CommitTransactionOffsets(Command[list[Error]]):
     """TxnOffsetCommit: offsets that take effect when the transaction commits (KIP-447).
 
     The reply is a list of one `Error` per offset, in order. `version` is that of the request:
@@ -207,7 +221,8 @@ class CommitTransactionOffsets(NamedTuple):
         return self.version >= _GROUP_ERRORS_IN_TRANSACTIONS_SINCE
 
 
-class FetchOffsets(NamedTuple):
+@command
+class FetchOffsets(Command["list[FetchedOffset]"]):
     """OffsetFetch of some partitions. The reply is a list of `FetchedOffset`, in order.
 
     Groups with server-side assignment check member id and epoch, which are None and -1 if the
@@ -221,7 +236,8 @@ class FetchOffsets(NamedTuple):
     member_epoch: int = -1
 
 
-class FetchAllOffsets(NamedTuple):
+@command
+class FetchAllOffsets(Command["list[FetchedOffset]"]):
     """OffsetFetch of all offsets of a group. The reply is a list of `FetchedOffset`."""
 
     group_id: str
@@ -242,20 +258,23 @@ class FetchedOffset(NamedTuple):
     error: Error = Error.NONE
 
 
-class DeleteOffsets(NamedTuple):
+@command
+class DeleteOffsets(Command[list[Error]]):
     """OffsetDelete. The reply is a list of one `Error` per partition, in order."""
 
     group_id: str
     partitions: Sequence[tuple[str, int]]
 
 
-class DeleteGroups(NamedTuple):
+@command
+class DeleteGroups(Command[list[Error]]):
     """DeleteGroups. The reply is a list of one `Error` per group, in order."""
 
     group_ids: Sequence[str]
 
 
-class DescribeGroup(NamedTuple):
+@command
+class DescribeGroup(Command["DescribedGroup"]):
     """DescribeGroups of one group. The reply is a `DescribedGroup`, or GROUP_ID_NOT_FOUND."""
 
     group_id: str
@@ -284,7 +303,8 @@ class DescribedGroup(NamedTuple):
     members: Sequence[DescribedMember]
 
 
-class ListGroups(NamedTuple):
+@command
+class ListGroups(Command["list[ListedGroup]"]):
     """ListGroups. The reply is a list of `ListedGroup`.
 
     `states` are lower-case; an empty set matches all.
@@ -302,7 +322,8 @@ class ListedGroup(NamedTuple):
     type: str
 
 
-class ForgetPartitions(NamedTuple):
+@command
+class ForgetPartitions(Command[None]):
     """Delete the offsets of deleted partitions, given by topic, in these groups.
 
     One command deletes as many as fit in a batch. The reply is None.
@@ -312,7 +333,8 @@ class ForgetPartitions(NamedTuple):
     group_ids: Sequence[str]
 
 
-class TopicsChanged(NamedTuple):
+@command
+class TopicsChanged(Command[None]):
     """Notify groups that topics of these names were created, deleted or extended.
 
     Groups that do not exist any more are skipped. The reply is None.

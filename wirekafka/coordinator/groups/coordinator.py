@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TypeVar
 
 from wirekafka.clock import Clock
 from wirekafka.coordinator.groups.commands import (
@@ -35,6 +35,8 @@ from wirekafka.replication.partition.internal_topics import OFFSETS_TOPIC
 from wirekafka.runtime.machine import Producer
 from wirekafka.runtime.replicated_log import ReplicatedLog
 from wirekafka.runtime.runtime import Runtime
+
+_Options = TypeVar("_Options")
 
 _TOPIC_HASH_CODE = java_hash_code(OFFSETS_TOPIC)
 
@@ -111,7 +113,7 @@ class GroupCoordinator(Shards):
             changes.close()
         super().resign(partition)
 
-    def renew(self, command: QuietHeartbeat) -> Any | None:
+    def renew(self, command: QuietHeartbeat[_Options]) -> _Options | None:
         """Return the options of the group, or None if the heartbeat has to be submitted in full.
 
         Raises NOT_COORDINATOR before the topic exists.

@@ -26,7 +26,7 @@ from wirekafka.coordinator.groups.commands import (
     QuietHeartbeat,
 )
 from wirekafka.coordinator.groups.steps import Steps
-from wirekafka.runtime.machine import Outcome, Ticket
+from wirekafka.runtime.machine import Command, Outcome, Ticket
 from wirekafka.runtime.renewal import Renewal
 
 G = TypeVar("G", bound="Group")
@@ -183,7 +183,7 @@ class GroupKind(ABC, Generic[G]):
     group: type[G]
     """The class of its groups."""
 
-    commands: Mapping[type, Callable[[Any, Ticket, Turn], Steps[None] | None]]
+    commands: Mapping[type[Command[Any]], Callable[[Any, Ticket[Any], Turn], Steps[None] | None]]
     """The function that processes each class of command.
 
     It responds, parks the ticket in a draft, or raises `KafkaError` before it has any effect. If
@@ -214,7 +214,7 @@ class GroupKind(ABC, Generic[G]):
     def __init__(self, groups: dict[str, Group]):
         self.groups = groups
 
-    def renew(self, group: G, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+    def renew(self, group: G, command: QuietHeartbeat[Any], now_ms: int) -> Renewal[Any] | None:
         """Renew the session of a member that gets nothing new; None if it may get something.
 
         Changes nothing. The reply has the options of the group.

@@ -43,7 +43,7 @@ Encode: TypeAlias = Callable[[Sequence[Any], int], Steps[bytes]]
 Failed: TypeAlias = Callable[[Turn, KafkaError], None]
 """Adds to an outcome what follows from the failure of a command or timer."""
 
-Process: TypeAlias = Callable[[Any, Ticket, Turn], Steps[None] | None]
+Process: TypeAlias = Callable[[Any, Ticket[Any], Turn], Steps[None] | None]
 """Processes a command; returns its steps unless it has finished."""
 
 
@@ -66,7 +66,7 @@ class LongWork:
         """The groups whose commands and timers have to wait."""
         return self._works
 
-    def wait(self, command: Any, ticket: Ticket, turn: Turn) -> None:
+    def wait(self, command: Any, ticket: Ticket[Any], turn: Turn) -> None:
         """Process a command of a busy group after those that wait already."""
         turn.then(partial(self._works[command.group_id].waiting.append, (command, ticket)))
 
@@ -74,7 +74,7 @@ class LongWork:
         """Process a timer of a busy group later."""
         turn.schedule(key, turn.now_ms + _TIMER_RETRY_MS)
 
-    def begin(self, group_id: str, steps: Steps[None], turn: Turn, ticket: Ticket) -> Turn:
+    def begin(self, group_id: str, steps: Steps[None], turn: Turn, ticket: Ticket[Any]) -> Turn:
         """Take the first step of a command.
 
         Returns `turn` if that was all, else an outcome without records.
@@ -139,7 +139,7 @@ class _Work:
     def __init__(self, steps: Steps[None], turn: Turn, failed: Failed):
         self.steps = steps
         self.turn = turn
-        self.waiting: deque[tuple[Any, Ticket]] = deque()
+        self.waiting: deque[tuple[Any, Ticket[Any]]] = deque()
         self.is_over = False
         self._failed = failed
         self._written = 0
@@ -179,7 +179,7 @@ class _Work:
         self.is_over = is_last
 
 
-def _answer(ticket: Ticket, turn: Turn, error: KafkaError) -> None:
+def _answer(ticket: Ticket[Any], turn: Turn, error: KafkaError) -> None:
     turn.answer(ticket, error)
 
 

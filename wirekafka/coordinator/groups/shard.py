@@ -14,9 +14,11 @@ from wirekafka.coordinator.groups.commands import (
     DeleteGroups,
     DeleteOffsets,
     FetchAllOffsets,
+    FetchedOffset,
     FetchOffsets,
     ForgetPartitions,
     GroupCommand,
+    ListedGroup,
     ListGroups,
     QuietHeartbeat,
     TopicsChanged,
@@ -29,7 +31,7 @@ from wirekafka.coordinator.groups.offsets import NO_EXPIRY, Offsets, expired_rec
 from wirekafka.coordinator.groups.record_table import GroupRecordCodec
 from wirekafka.coordinator.groups.steps import Steps
 from wirekafka.errors import Error, KafkaError
-from wirekafka.runtime.machine import Outcome, Producer, Ticket
+from wirekafka.runtime.machine import Command, Outcome, Producer, Ticket
 from wirekafka.runtime.renewal import Renewal
 from wirekafka.runtime.timers import Timers
 
@@ -69,7 +71,7 @@ class GroupShard:
         codec.compression = config.compression
         self._work = LongWork(self._process, codec.encode_gradually)
         self._busy = self._work.group_ids
-        self._commands: dict[type, Process] = {
+        self._commands: dict[type[Command[Any]], Process] = {
             CommitOffsets: self._commit,
             CommitTransactionOffsets: self._commit_in_transaction,
             FetchOffsets: self._fetch,
@@ -92,7 +94,7 @@ class GroupShard:
 
     # The machine
 
-    def decide(self, command: GroupCommand, ticket: Ticket, now_ms: int) -> Outcome:
+    def decide(self, command: GroupCommand, ticket: Ticket[Any], now_ms: int) -> Outcome:
         """Respond to `command` or park it. Raises `KafkaError` to refuse it."""
         turn = Turn(now_ms, self.groups, self._counts)
         group_id = getattr(command, "group_id", "")
@@ -102,7 +104,7 @@ class GroupShard:
         steps = self._process(command, ticket, turn)
         return turn if steps is None else self._work.begin(group_id, steps, turn, ticket)
 
-    def renew(self, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+    def renew(self, command: QuietHeartbeat[Any], now_ms: int) -> Renewal[Any] | None:
         """Renew the session of a member that neither reports nor gets anything new, or None."""
         group_type, group_id = command.group_type, command.group_id
         group = self.groups.get(group_id)
@@ -152,7 +154,7 @@ class GroupShard:
             yield from group.snapshot()
         yield from self.offsets.snapshot()
 
-    def _process(self, command: Any, ticket: Ticket, turn: Turn) -> Steps[None] | None:
+    def _process(self, command: Any, ticket: Ticket[Any], turn: Turn) -> Steps[None] | None:
         """Process a command; returns the steps of one that takes longer."""
         return self._decider(command)(command, ticket, turn)
 
@@ -178,7 +180,7 @@ class GroupShard:
         if group_id not in self.groups:
             self.groups[group_id] = ClassicGroup(group_id)
 
-    def _commit(self, command: CommitOffsets, ticket: Ticket, turn: Turn) -> None:
+    def _commit(self, command: CommitOffsets, ticket: Ticket[list[Error]], turn: Turn) -> None:
         group = self.groups.get(command.group_id)
         if group is not None:
             self._kinds[type(group)].check_commit(group, command, turn)
@@ -199,7 +201,7 @@ class GroupShard:
         )
 
     def _commit_in_transaction(
-        self, command: CommitTransactionOffsets, ticket: Ticket, turn: Turn
+        self, command: CommitTransactionOffsets, ticket: Ticket[list[Error]], turn: Turn
     ) -> None:
         """Commit offsets that are pending until the producer's transaction ends."""
         if not command.group_id:
@@ -222,13 +224,17 @@ class GroupShard:
             ),
         )
 
-    def _fetch(self, command: FetchOffsets, ticket: Ticket, turn: Turn) -> None:
+    def _fetch(
+        self, command: FetchOffsets, ticket: Ticket[list[FetchedOffset]], turn: Turn
+    ) -> None:
         self._check_fetch(command)
         turn.answer(
             ticket, self.offsets.fetch(command.group_id, command.partitions, command.require_stable)
         )
 
-    def _fetch_all(self, command: FetchAllOffsets, ticket: Ticket, turn: Turn) -> None:
+    def _fetch_all(
+        self, command: FetchAllOffsets, ticket: Ticket[list[FetchedOffset]], turn: Turn
+    ) -> None:
         self._check_fetch(command)
         turn.answer(ticket, self.offsets.fetch_all(command.group_id, command.require_stable))
 
@@ -237,7 +243,9 @@ class GroupShard:
         if group is not None:
             self._kinds[type(group)].check_fetch(group, command)
 
-    def _delete_offsets(self, command: DeleteOffsets, ticket: Ticket, turn: Turn) -> None:
+    def _delete_offsets(
+        self, command: DeleteOffsets, ticket: Ticket[list[Error]], turn: Turn
+    ) -> None:
         if not command.group_id:
             raise KafkaError(Error.INVALID_GROUP_ID)
         group = self.groups.get(command.group_id)
@@ -257,14 +265,16 @@ class GroupShard:
 
     # Groups of every kind
 
-    def _list(self, command: ListGroups, ticket: Ticket, turn: Turn) -> None:
+    def _list(self, command: ListGroups, ticket: Ticket[list[ListedGroup]], turn: Turn) -> None:
         listed = [group.listed() for group in self.groups.values()]
         turn.answer(
             ticket,
             [each for each in listed if not command.states or each.state.lower() in command.states],
         )
 
-    def _delete_groups(self, command: DeleteGroups, ticket: Ticket, turn: Turn) -> None:
+    def _delete_groups(
+        self, command: DeleteGroups, ticket: Ticket[list[Error]], turn: Turn
+    ) -> None:
         turn.answer(
             ticket,
             [self._delete_group(group_id, turn) for group_id in dict.fromkeys(command.group_ids)],
@@ -284,7 +294,9 @@ class GroupShard:
 
     # Metadata
 
-    def _forget_partitions(self, command: ForgetPartitions, ticket: Ticket, turn: Turn) -> None:
+    def _forget_partitions(
+        self, command: ForgetPartitions, ticket: Ticket[None], turn: Turn
+    ) -> None:
         gone = (
             record
             for group_id in command.group_ids
@@ -293,7 +305,7 @@ class GroupShard:
         turn.records.extend(islice(gone, _TOMBSTONES))
         turn.answer(ticket, None)
 
-    def _topics_changed(self, command: TopicsChanged, ticket: Ticket, turn: Turn) -> None:
+    def _topics_changed(self, command: TopicsChanged, ticket: Ticket[None], turn: Turn) -> None:
         for group_id in command.group_ids:
             group = self.groups.get(group_id)
             if group is not None:

@@ -24,7 +24,8 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.partition.internal_topics import SHARE_STATE_TOPIC
 from wirekafka.replication.partition.replica import NO_LEADER
 from wirekafka.runtime.backoff import Backoff
-from wirekafka.runtime.promise import Pauses, Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Pauses, Promise
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +118,7 @@ class ShareStateClient:
         if not elsewhere:
             return await self._coordinator.submit_all(commands)
         # All requests are sent before the first response is awaited.
-        requests = [Promise() for _ in elsewhere]
+        requests: list[Promise[Sequence[Any]]] = [Promise() for _ in elsewhere]
         for ((broker_id, _), wanted), request in zip(elsewhere.items(), requests, strict=True):
             start(self._request(broker_id, wanted, request))
         found = dict(zip(here, await self._coordinator.submit_all(here), strict=True))
@@ -135,7 +136,7 @@ class ShareStateClient:
         return self._routing.node_id if leader is None or leader == NO_LEADER else leader
 
     async def _request(
-        self, broker_id: int, commands: Sequence[KeyedCommand], results: Promise
+        self, broker_id: int, commands: Sequence[KeyedCommand], results: Promise[Sequence[Any]]
     ) -> None:
         """Run commands on states of one group at another broker, and set `results`."""
         try:

@@ -19,7 +19,8 @@ from wirekafka.coordinator.topic_changes import Pieces, TopicChanges
 from wirekafka.coordinator.topics import CoordinatedTopics
 from wirekafka.errors import KafkaError
 from wirekafka.replication.partition.internal_topics import SHARE_STATE_TOPIC
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 from wirekafka.runtime.replicated_log import ReplicatedLog
 from wirekafka.runtime.runtime import Runtime
 
@@ -100,13 +101,13 @@ class ShareCoordinator(Shards):
 
         All of them are begun before the first reply is awaited.
         """
-        replies: list[Promise] = []
+        replies: list[Promise[Any]] = []
         for command in commands:
             replies.append(Promise())
             start(self._submit(command, replies[-1]))
         return [await _reply_or_error(reply) for reply in replies]
 
-    async def _submit(self, command: KeyedCommand, reply: Promise) -> None:
+    async def _submit(self, command: KeyedCommand, reply: Promise[Any]) -> None:
         try:
             found = await self.submit(coordinator_key(command.key), command)
             self.writes += isinstance(command, StateWrite)
@@ -147,7 +148,7 @@ class ShareCoordinator(Shards):
             )
 
 
-async def _reply_or_error(reply: Promise) -> Any | KafkaError:
+async def _reply_or_error(reply: Promise[Any]) -> Any | KafkaError:
     try:
         return await reply
     except KafkaError as error:

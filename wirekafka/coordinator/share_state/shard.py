@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, assert_never
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from wirekafka.codec.compression import Codec
 from wirekafka.coordinator.java_hash import java_hash_code
@@ -44,7 +44,7 @@ from wirekafka.coordinator.share_state.states import (
 )
 from wirekafka.coordinator.topics import CoordinatedTopics
 from wirekafka.errors import DEFAULT_MESSAGES, Error, KafkaError
-from wirekafka.runtime.machine import Outcome, Ticket
+from wirekafka.runtime.machine import Deciders, Outcome, Ticket
 from wirekafka.runtime.timers import Timers
 
 if TYPE_CHECKING:
@@ -119,26 +119,20 @@ class ShareShard:
         self._stored: dict[ShareKey, _Stored] = {}
         self._slots = FIRST_SLOTS
         self.timers = Timers()
+        self._deciders: Deciders = {
+            StateWrite: self._write,
+            StateRead: self._read,
+            StateInitialization: self._initialize,
+            StateDeletion: self._delete,
+            SummaryRead: self._summarize,
+            TopicsDeletion: self._delete_topics,
+        }
 
     # Machine
 
-    def decide(self, command: ShareCommand, ticket: Ticket, now_ms: int) -> Outcome:
+    def decide(self, command: ShareCommand, ticket: Ticket[Any], now_ms: int) -> Outcome:
         """Decide on one command; see `ShareStates` and `share_commands` for its reply."""
-        match command:
-            case StateWrite():
-                return self._write(command, ticket, now_ms)
-            case StateRead():
-                return self._read(command, ticket, now_ms)
-            case StateInitialization():
-                return self._initialize(command, ticket, now_ms)
-            case StateDeletion():
-                return self._delete(command, ticket)
-            case SummaryRead():
-                return self._summarize(command, ticket)
-            case TopicsDeletion():
-                return self._delete_topics(command, ticket)
-            case _:
-                assert_never(command)
+        return self._deciders[type(command)](command, ticket, now_ms)
 
     def replay(self, record: ShareRecord) -> None:
         """Set or change the state of a share partition, or remove it."""
@@ -256,7 +250,9 @@ class ShareShard:
 
     # Commands
 
-    def _initialize(self, command: StateInitialization, ticket: Ticket, now_ms: int) -> Outcome:
+    def _initialize(
+        self, command: StateInitialization, ticket: Ticket[None], now_ms: int
+    ) -> Outcome:
         key = command.key
         _check_partition(key)
         if command.state_epoch < 0:
@@ -276,7 +272,7 @@ class ShareShard:
         )
         return Outcome((ShareRecord(key, snapshot),), ((ticket, None),))
 
-    def _read(self, command: StateRead, ticket: Ticket, now_ms: int) -> Outcome:
+    def _read(self, command: StateRead, ticket: Ticket[StoredState], now_ms: int) -> Outcome:
         key = command.key
         _check_partition(key)
         if command.leader_epoch < 0:
@@ -303,7 +299,7 @@ class ShareShard:
             outcome.write(self._changed(stored, unchanged, command.leader_epoch, now_ms))
         return outcome
 
-    def _write(self, command: StateWrite, ticket: Ticket, now_ms: int) -> Outcome:
+    def _write(self, command: StateWrite, ticket: Ticket[None], now_ms: int) -> Outcome:
         key = command.key
         _check_partition(key)
         if command.leader_epoch < 0:
@@ -325,7 +321,7 @@ class ShareShard:
         record = self._changed(stored, command, stored.state.leader_epoch, now_ms)
         return Outcome((record,), ((ticket, None),))
 
-    def _delete(self, command: StateDeletion, ticket: Ticket) -> Outcome:
+    def _delete(self, command: StateDeletion, ticket: Ticket[None], now_ms: int) -> Outcome:
         _check_partition(command.key)
         self._check_topic(command.key)
         outcome = Outcome.reply(ticket, None)
@@ -333,7 +329,9 @@ class ShareShard:
             outcome.write(ShareRecord(command.key, None))
         return outcome
 
-    def _summarize(self, command: SummaryRead, ticket: Ticket) -> Outcome:
+    def _summarize(
+        self, command: SummaryRead, ticket: Ticket[StateSummary], now_ms: int
+    ) -> Outcome:
         _check_partition(command.key)
         self._check_topic(command.key)
         stored = self._stored.get(command.key)
@@ -349,7 +347,7 @@ class ShareShard:
             )
         return Outcome.reply(ticket, summary)
 
-    def _delete_topics(self, command: TopicsDeletion, ticket: Ticket) -> Outcome:
+    def _delete_topics(self, command: TopicsDeletion, ticket: Ticket[bool], now_ms: int) -> Outcome:
         keys = [key for key in self._in_kafkas_order() if key.topic_id in command.topic_ids]
         keys = hash_ordered(keys, share_key_hash, grown_capacity(len(keys)))
         portion = keys[:_PORTION_TOMBSTONES]

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
+from wirekafka.runtime.machine import Command, command
 
 NO_OFFSET = -1
 """A start offset that is not known yet, or that a write leaves as it is."""
@@ -63,7 +64,8 @@ class StateBatch(NamedTuple):
     delivery_count: int
 
 
-class StateInitialization(NamedTuple):
+@command
+class StateInitialization(Command[None]):
     """The initial state of a share partition; `start_offset` may be `NO_OFFSET`.
 
     A later initialization of the same share partition must not have a lower `state_epoch`.
@@ -74,7 +76,8 @@ class StateInitialization(NamedTuple):
     start_offset: int = NO_OFFSET
 
 
-class StateRead(NamedTuple):
+@command
+class StateRead(Command["StoredState"]):
     """A read by the leader of a partition; from then on, writers with lower epochs are fenced.
 
     Those who read a summary need not lead the partition, and fence nobody.
@@ -84,7 +87,8 @@ class StateRead(NamedTuple):
     leader_epoch: int = NO_EPOCH
 
 
-class StateWrite(NamedTuple):
+@command
+class StateWrite(Command[None]):
     """A change of state by the leader of a partition.
 
     Of a batch and what is stored for its offsets, that with the higher delivery count is kept,

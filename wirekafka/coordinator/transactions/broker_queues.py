@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from wirekafka.errors import Error, KafkaError
-from wirekafka.runtime.promise import start
+from wirekafka.runtime.driver import start
 
 logger = logging.getLogger(__name__)
 

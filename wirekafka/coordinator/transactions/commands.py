@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from wirekafka.coordinator.transactions.transaction import Transaction
+from wirekafka.runtime.machine import Command, command
 
 
 class ProducerIdentity(NamedTuple):
@@ -15,7 +16,8 @@ class ProducerIdentity(NamedTuple):
     producer_epoch: int
 
 
-class StartProducer(NamedTuple):
+@command
+class StartProducer(Command[ProducerIdentity]):
     """InitProducerId. The reply is a `ProducerIdentity`.
 
     `expected` is the identity sent by a producer that recovers from an error (KIP-360).
@@ -26,7 +28,8 @@ class StartProducer(NamedTuple):
     expected: ProducerIdentity | None = None
 
 
-class AddPartitions(NamedTuple):
+@command
+class AddPartitions(Command[None]):
     """AddPartitionsToTxn, or a request that implies it. The reply is None.
 
     `client_version` is the transaction.version that the client uses.
@@ -38,7 +41,8 @@ class AddPartitions(NamedTuple):
     client_version: int
 
 
-class VerifyPartitions(NamedTuple):
+@command
+class VerifyPartitions(Command[frozenset[tuple[str, int]]]):
     """Verify partitions (KIP-890). The reply is the set of those in the open transaction."""
 
     transactional_id: str
@@ -46,7 +50,8 @@ class VerifyPartitions(NamedTuple):
     partitions: frozenset[tuple[str, int]]
 
 
-class EndTransaction(NamedTuple):
+@command
+class EndTransaction(Command[ProducerIdentity]):
     """EndTxn. The reply is the `ProducerIdentity` for the next transaction."""
 
     transactional_id: str
@@ -55,20 +60,23 @@ class EndTransaction(NamedTuple):
     client_version: int
 
 
-class MarkersWritten(NamedTuple):
+@command
+class MarkersWritten(Command[None]):
     """Complete a transaction whose markers are all written. The reply is None."""
 
     transactional_id: str
     producer: ProducerIdentity
 
 
-class DescribeTransaction(NamedTuple):
+@command
+class DescribeTransaction(Command[Transaction]):
     """DescribeTransactions. The reply is the `Transaction`, or TRANSACTIONAL_ID_NOT_FOUND."""
 
     transactional_id: str
 
 
-class ListTransactions(NamedTuple):
+@command
+class ListTransactions(Command["Listing"]):
     """ListTransactions (KIP-664). The reply is (transactional id, `Transaction`) pairs.
 
     Empty filters match all; `longer_than_ms` of -1 matches any duration (KIP-994).

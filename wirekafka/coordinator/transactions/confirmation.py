@@ -161,9 +161,10 @@ class Confirmations:
             raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE)
         if coordinator != self._routing.node_id:
             return await self._request(coordinator, command)
-        confirmed = await self._coordinator.submit(command.transactional_id, command)
         if isinstance(command, AddPartitions):
+            await self._coordinator.submit(command.transactional_id, command)
             return {}
+        confirmed = await self._coordinator.submit(command.transactional_id, command)
         return {
             where: KafkaError(Error.TRANSACTION_ABORTABLE)
             for where in command.partitions - confirmed
@@ -173,10 +174,10 @@ class Confirmations:
         self, coordinator: int, command: _Command
     ) -> dict[TopicPartition, KafkaError]:
         self._replace_waiting(coordinator, command)
-        answer = Promise()
+        answer: Promise[PartitionErrors] = Promise()
         self._queues.add(coordinator, Queued(command, answer.set))
         try:
-            errors: PartitionErrors = await answer
+            errors = await answer
         except KafkaError as error:
             if error.error is Error.UNSUPPORTED_VERSION and isinstance(command, VerifyPartitions):
                 return {}  # A coordinator before KIP-890 cannot verify anything.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, assert_never
+from typing import TYPE_CHECKING, Any, Protocol
 
 from wirekafka.coordinator.transactions.commands import (
     AddPartitions,
@@ -33,7 +33,7 @@ from wirekafka.coordinator.transactions.transaction import (
     TransactionState,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.runtime.machine import Outcome, Ticket
+from wirekafka.runtime.machine import Deciders, Outcome, Ticket
 from wirekafka.runtime.timers import Timers
 
 if TYPE_CHECKING:
@@ -83,28 +83,21 @@ class TransactionShard:
         self._producer_ids = producer_ids
         self._transactions: dict[str, Transaction] = {}
         self.timers = Timers()
+        self._deciders: Deciders = {
+            StartProducer: self._start_producer,
+            AddPartitions: self._add_partitions,
+            VerifyPartitions: self._verify_partitions,
+            EndTransaction: self._end,
+            MarkersWritten: self._complete,
+            DescribeTransaction: self._describe,
+            ListTransactions: self._list,
+        }
 
     # Machine
 
-    def decide(self, command: TransactionCommand, ticket: Ticket, now_ms: int) -> Outcome:
+    def decide(self, command: TransactionCommand, ticket: Ticket[Any], now_ms: int) -> Outcome:
         """Decide on one command; see `commands` for its reply."""
-        match command:
-            case StartProducer():
-                return self._start_producer(command, ticket, now_ms)
-            case AddPartitions():
-                return self._add_partitions(command, ticket, now_ms)
-            case VerifyPartitions():
-                return self._verify_partitions(command, ticket)
-            case EndTransaction():
-                return self._end(command, ticket, now_ms)
-            case MarkersWritten():
-                return self._complete(command, ticket, now_ms)
-            case DescribeTransaction():
-                return Outcome.reply(ticket, self._described(command))
-            case ListTransactions():
-                return Outcome.reply(ticket, self._listed(command, now_ms))
-            case _:
-                assert_never(command)
+        return self._deciders[type(command)](command, ticket, now_ms)
 
     def replay(self, record: TransactionRecord) -> None:
         """Set the state of a transactional id."""
@@ -155,7 +148,9 @@ class TransactionShard:
 
     # InitProducerId
 
-    def _start_producer(self, command: StartProducer, ticket: Ticket, now_ms: int) -> Outcome:
+    def _start_producer(
+        self, command: StartProducer, ticket: Ticket[ProducerIdentity], now_ms: int
+    ) -> Outcome:
         if not 0 < command.timeout_ms <= self._config.max_timeout_ms:
             raise KafkaError(Error.INVALID_TRANSACTION_TIMEOUT)
         transaction = self._transactions.get(command.transactional_id)
@@ -199,7 +194,7 @@ class TransactionShard:
 
     # AddPartitionsToTxn
 
-    def _add_partitions(self, command: AddPartitions, ticket: Ticket, now_ms: int) -> Outcome:
+    def _add_partitions(self, command: AddPartitions, ticket: Ticket[None], now_ms: int) -> Outcome:
         transaction = self._find(command.transactional_id, command.producer)
         if transaction.producer_epoch != command.producer.producer_epoch:
             raise KafkaError(Error.PRODUCER_FENCED)
@@ -213,7 +208,9 @@ class TransactionShard:
         added = transaction.add(command.partitions, now_ms, command.client_version)
         return Outcome((TransactionRecord(command.transactional_id, added),), ((ticket, None),))
 
-    def _verify_partitions(self, command: VerifyPartitions, ticket: Ticket) -> Outcome:
+    def _verify_partitions(
+        self, command: VerifyPartitions, ticket: Ticket[frozenset[tuple[str, int]]], now_ms: int
+    ) -> Outcome:
         transaction = self._find(command.transactional_id, command.producer)
         if transaction.producer_epoch != command.producer.producer_epoch:
             raise KafkaError(Error.PRODUCER_FENCED)
@@ -223,7 +220,9 @@ class TransactionShard:
 
     # EndTxn
 
-    def _end(self, command: EndTransaction, ticket: Ticket, now_ms: int) -> Outcome:
+    def _end(
+        self, command: EndTransaction, ticket: Ticket[ProducerIdentity], now_ms: int
+    ) -> Outcome:
         transaction = self._transactions.get(command.transactional_id)
         if transaction is None:
             raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING)
@@ -252,7 +251,11 @@ class TransactionShard:
                 raise KafkaError(Error.INVALID_TXN_STATE)
 
     def _prepare(
-        self, transaction: Transaction, command: EndTransaction, ticket: Ticket, now_ms: int
+        self,
+        transaction: Transaction,
+        command: EndTransaction,
+        ticket: Ticket[ProducerIdentity],
+        now_ms: int,
     ) -> Outcome:
         bumps = command.client_version >= EPOCH_BUMPING_TRANSACTIONS
         rotates = bumps and transaction.is_epoch_exhausted
@@ -266,7 +269,7 @@ class TransactionShard:
         record = TransactionRecord(command.transactional_id, prepared)
         return Outcome((record,), ((ticket, identity),))
 
-    def _complete(self, command: MarkersWritten, ticket: Ticket, now_ms: int) -> Outcome:
+    def _complete(self, command: MarkersWritten, ticket: Ticket[None], now_ms: int) -> Outcome:
         transaction = self._transactions.get(command.transactional_id)
         if (
             transaction is None
@@ -286,14 +289,16 @@ class TransactionShard:
             raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING)
         return transaction
 
-    def _described(self, command: DescribeTransaction) -> Transaction:
+    def _describe(
+        self, command: DescribeTransaction, ticket: Ticket[Transaction], now_ms: int
+    ) -> Outcome:
         transaction = self._transactions.get(command.transactional_id)
         if transaction is None:
             raise KafkaError(Error.TRANSACTIONAL_ID_NOT_FOUND)
-        return transaction
+        return Outcome.reply(ticket, transaction)
 
-    def _listed(self, command: ListTransactions, now_ms: int) -> Listing:
-        return [
+    def _list(self, command: ListTransactions, ticket: Ticket[Listing], now_ms: int) -> Outcome:
+        listed = [
             (transactional_id, transaction)
             for transactional_id, transaction in self._transactions.items()
             if (not command.states or transaction.state.label in command.states)
@@ -302,6 +307,7 @@ class TransactionShard:
                 command.longer_than_ms < 0 or now_ms - transaction.start_ms > command.longer_than_ms
             )
         ]
+        return Outcome.reply(ticket, listed)
 
 
 def _check_expected_id(transaction: Transaction, expected: ProducerIdentity | None) -> None:

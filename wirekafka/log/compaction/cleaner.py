@@ -80,7 +80,7 @@ class CleaningJob:
 
 
 class Cleaned(NamedTuple):
-    """A new segment in synced `.cleaned` files, and the base offsets of those it replaces."""
+    """A new segment in synced `.cleaned` files, and the base offsets of the replaced segments."""
 
     replaced: list[int]
     sizes: CleanedSizes
@@ -105,7 +105,7 @@ class Cleaner:
         """The offset up to which the log is clean once all groups are replaced."""
 
     def groups(self) -> Iterator[Cleaned]:
-        """Write the new segments, each for a group of neighbouring ones."""
+        """Write the new segments, each for a group of neighbouring old segments."""
         job = self._job
         latest = self._latest_offsets()
         retention = Retention(

@@ -46,7 +46,7 @@ class Swap:
         }
 
     def announce(self) -> None:
-        """Rename `.cleaned` to `.swap`: from the last of them on, a restart finishes the swap."""
+        """Rename `.cleaned` to `.swap`; once all are renamed, a restart finishes the swap."""
         for suffix in self._suffixes():
             path = self._path(suffix)
             self._disk.rename(path + CLEANED_SUFFIX, path + SWAP_SUFFIX)

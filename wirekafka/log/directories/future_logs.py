@@ -1,4 +1,4 @@
-"""The logs of one directory that are to take the place of those in other directories (KIP-113)."""
+"""The `-future` logs of one directory, which are to replace logs in other directories (KIP-113)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FutureLogs(Mapping[TopicPartition, Log]):
         return log
 
     def load(self, name: str, config: TopicConfig, opening: Opening) -> None:
-        """Open a log; one that cannot be opened is removed, since it is only a copy."""
+        """Open a future log, or remove it if it cannot be opened, since it is only a copy."""
         path = f"{self._path}/{name}"
         key = topic_partition(name)
         try:

@@ -15,7 +15,7 @@ _METADATA_FILES = re.compile(r"\d{20}(-\d{10}\.checkpoint|\.log)")
 
 
 class Handover(NamedTuple):
-    """The node id and log directories to take over, the one with the metadata log first."""
+    """The node id and the log directories to take over, the directory of the metadata log first."""
 
     node_id: int
     directories: Sequence[str]
@@ -51,8 +51,8 @@ def examine(disk: Disk, paths: Sequence[str]) -> Handover:
 def server_properties(handover: Handover, host: str, port: int) -> str:
     """The server.properties to start Apache Kafka 4.4 with, as a combined broker and controller.
 
-    The controller listens on the port after the broker's. Replication factors are those of one
-    broker, for internal topics that do not exist yet.
+    The controller listens on the port after the broker's. Replication factors suit one broker, for
+    internal topics that do not exist yet.
     """
     controller = Address(host, port + 1)
     return "\n".join(

@@ -74,7 +74,7 @@ class LogDirectory:
         """The broker epoch of the last clean stop; -1 when unknown."""
         self.logs: dict[TopicPartition, Log] = {}
         self.is_loaded = False
-        """Whether all logs here are known: those in `logs` and in `offline`."""
+        """Whether every log here is known: it is in `logs` or in `offline`."""
         self.progress = RecoveryProgress()
         """How far `load` has come."""
         self.futures = FutureLogs(disk, self.path, self.note)
@@ -83,9 +83,10 @@ class LogDirectory:
         """From `partition.metadata`; logs without a readable one are missing here."""
         self.offline: dict[TopicPartition, str] = {}
         self.failure: str | None = None
-        """Why the whole directory is out of service until a restart; None while it is not."""
+        """The reason why the whole directory is out of service until a restart; None while it
+        serves."""
         self.on_failure: Callable[[OSError], None] = _ignore
-        """Called once, after `failure` is set; not for one that has failed before it was locked."""
+        """Called once, after `failure` is set, unless the directory failed before it was locked."""
         self.metadata_log: Log | None = None
         self._lock: Lock | None = None
         self._checkpoints = OffsetCheckpoints(disk, self.path)
@@ -173,7 +174,7 @@ class LogDirectory:
     def load(
         self, config_of: Callable[[str], TopicConfig], now_ms: int, recover: Recover | None = None
     ) -> None:
-        """Open every log, recovering those that need it; large ones with `recover`, if given.
+        """Open every log, and recover logs where needed; large logs with `recover`, if given.
 
         Raises OSError that says nothing about the directory's medium.
         """
@@ -273,9 +274,9 @@ class LogDirectory:
     def remove_deleted(self, now_ms: int, most_files: int = _UNBOUNDED) -> int | None:
         """Remove files whose delete delay has passed, at most `most_files` of deleted logs.
 
-        Returns when the next are due, in ms: not after `now_ms` while more can be removed, None
-        when nothing is left. Raises OSError; what could not be removed is left to the next
-        start.
+        Returns when the next files are due, in ms: not after `now_ms` while more can be removed,
+        None when nothing is left. Raises OSError; files that could not be removed are left to the
+        next start.
         """
         while self._deleted and self._deleted[0][0] <= now_ms:
             if most_files <= 0:
@@ -332,7 +333,7 @@ class LogDirectory:
         self._checkpoints.write(CLEANER_OFFSETS, dict(self.cleaner_offsets))
 
     def all_logs(self) -> Iterable[Log]:
-        """The logs in service and the future ones, the metadata log included."""
+        """The logs in service and the future logs, the metadata log included."""
         if self.metadata_log is not None:
             yield self.metadata_log
         yield from self.logs.values()
@@ -381,9 +382,9 @@ class LogDirectory:
         self.on_failure(error)
 
     def check_space(self, reserve_bytes: int) -> str | None:
-        """Refuse appends while less than that is free: the reason, None with room. Raises OSError.
+        """Refuse appends while less than the reserve is free. Returns the reason, None with room.
 
-        Reads and deletions continue; appends resume once there is room again.
+        Reads and deletions continue; appends resume once there is room again. Raises OSError.
         """
         free_bytes = self._disk.free_bytes(self.path)
         if free_bytes >= reserve_bytes:

@@ -1,4 +1,4 @@
-"""The names of log directories' subdirectories: logs in service, and those that are not."""
+"""The names of log directories' subdirectories: logs in service, deleted, future and stray logs."""
 
 from __future__ import annotations
 

@@ -29,10 +29,10 @@ class NewLog:
 
 
 class LogCreation:
-    """Creates logs, and removes what a failed attempt has left, so that it can be repeated."""
+    """Creates logs, and removes the files of a failed attempt, so that it can be repeated."""
 
     def __init__(self, disk: Disk, report: Callable[[OSError], None]):
-        """`report` is called with I/O errors, also later ones of the logs."""
+        """`report` is called with I/O errors, also with later errors of the logs."""
         self._disk = disk
         self._report = report
         self._leftovers: set[str] = set()
@@ -61,6 +61,6 @@ class LogCreation:
         return log
 
     def _clear(self, path: str) -> None:
-        """Remove what a failed attempt has left. Raises OSError."""
+        """Remove the files of a failed attempt. Raises OSError."""
         self._disk.remove_tree(path)
         self._leftovers.discard(path)

@@ -49,10 +49,10 @@ class OffsetCheckpoints:
             self._replace(name, offsets)
 
     def forget_deleted(self, key: TopicPartition, kept: Container[TopicPartition]) -> None:
-        """Remove deleted logs from the checkpoints before one of them is created again.
+        """Remove deleted logs from the checkpoints before any deleted log is created again.
 
-        A restart would otherwise apply the offsets of the old log to the new one: it would skip
-        the recovery, or drop the records below the old log start. All but `kept` are removed at
+        A restart would otherwise apply the offsets of the old log to the new log: it would skip the
+        recovery, or drop the records below the old log start. All logs except `kept` are removed at
         once, so that creating many logs again writes each file once.
         """
         with self._writing:
@@ -61,7 +61,7 @@ class OffsetCheckpoints:
                     self._replace(name, {each: offsets[each] for each in offsets if each in kept})
 
     def lower(self, name: str, key: TopicPartition, offset: int) -> None:
-        """Write an offset of a log if it is lower than the one in the checkpoint."""
+        """Write an offset of a log if it is lower than the log's offset in the checkpoint."""
         with self._writing:
             written = self._written[name]
             if written.get(key, 0) > offset:

@@ -11,9 +11,9 @@ _MOST_SEGMENTS = 2
 class OrderedLog(Log):
     """A `Log` that begins a new segment only once everything before it is synced.
 
-    Otherwise a power cut could keep batches of the new segment and lose the end of the one before:
-    recovery refuses such a log, since what is missing may have been acknowledged. It is for a log
-    that is synced all the time, by whoever appends to it.
+    Otherwise a power cut could keep batches of the new segment and lose the end of the previous
+    segment: recovery refuses such a log, since the missing batches may have been acknowledged. For
+    logs whose owner syncs every append.
     """
 
     __slots__ = ()

@@ -7,7 +7,7 @@ import logging
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
 from typing import Any
 
@@ -36,11 +36,10 @@ class RecoveryJob:
 
     def encode(self) -> str:
         """The job as one line of JSON."""
-        config = {
-            each.name: getattr(self.config, each.name) for each in fields(self.config) if each.init
-        }
         opening = asdict(replace(self.opening, scanning=None))
-        return json.dumps({"directory": self.directory, "config": config, "opening": opening})
+        return json.dumps(
+            {"directory": self.directory, "config": self.config.values(), "opening": opening}
+        )
 
     @classmethod
     def decode(cls, line: str | bytes) -> RecoveryJob:
@@ -81,7 +80,7 @@ def afterwards(opening: Opening) -> Opening:
 
 
 Recover = Callable[[Sequence[RecoveryJob], RecoveryProgress], set[str]]
-"""Runs jobs, which are given longest first; returns the directories of those that succeeded."""
+"""Runs jobs, which are given longest first; returns the directories of the jobs that succeeded."""
 
 
 def scanned(

@@ -1,4 +1,4 @@
-"""How much of a log directory is still to be opened and recovered, for those who watch a start."""
+"""The number of logs and segments of a directory still to be opened and recovered, for metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from threading import Lock
 
 
 class RecoveryProgress:
-    """What is left to do in one log directory. Several threads count, any thread may read."""
+    """The remaining work in one log directory. Several threads count, any thread may read."""
 
     __slots__ = ("_lock", "_segments", "logs")
 

@@ -18,7 +18,7 @@ from wirekafka.log.segment import LOG_SUFFIX, SIDE_SUFFIXES, SNAPSHOT_SUFFIX, fi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """The first invalid batch of a log, its position in a file, and what follows it.
+    """The first invalid batch of a log, its position in a file, and the batches that follow.
 
     `end_offset` is the log end after truncation at that batch, which would also remove
     `readable_after` valid batches, and `lost_bytes` bytes in all.

@@ -16,7 +16,8 @@ from wirekafka.replication.partition.internal_topics import (
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
 )
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ _LONGEST = 500
 
 
 class AutoCreation:
-    """Creates topics with the broker's defaults, internal ones with the settings Kafka uses."""
+    """Creates topics with the broker's defaults, and internal topics with Kafka's settings."""
 
     def __init__(
         self, channel: ControllerChannel, config: Callable[[], BrokerConfig], clock: Clock
@@ -40,18 +41,18 @@ class AutoCreation:
         self._config = config
         self._clock = clock
         self._creations: dict[str, _Creation] = {}
-        """Those that have not ended, by topic."""
+        """The creations in progress, by topic."""
         self._failures: dict[str, _Failure] = {}
 
     async def create(
         self, names: Iterable[str], wanted_by: Any = None
     ) -> dict[str, KafkaError | None]:
-        """Create topics; returns the error of each, None for those created.
+        """Create topics; returns the error of each topic, None for a created topic.
 
         `wanted_by` is as in `ControllerChannel.create_topics`. This broker knows the created topics
-        when this returns. It waits for at most two seconds, since all other requests of a client's
-        connection wait too; Apache Kafka does not wait at all. After that the creation goes on, and
-        the error of its topics is REQUEST_TIMED_OUT until it has ended.
+        when this returns. The call waits for at most two seconds, since all other requests of a
+        client's connection wait too; Apache Kafka does not wait at all. After that the creation
+        goes on, and the error of its topics is REQUEST_TIMED_OUT until it has ended.
         """
         creations = {name: self._creations.get(name) for name in names}
         missing = [name for name, creation in creations.items() if creation is None]
@@ -104,7 +105,7 @@ class AutoCreation:
         await self._begin(wanted, wanted_by, note).end()
 
     def recent_failures(self, names: Iterable[str], now_ms: int) -> dict[str, str]:
-        """Return why topics could not be created, for those that failed recently."""
+        """Return the errors of topics whose creation failed recently."""
         self._failures = {
             name: failure for name, failure in self._failures.items() if failure.until_ms > now_ms
         }
@@ -136,7 +137,7 @@ class AutoCreation:
 
 
 _Note = Callable[[Mapping[str, KafkaError | None]], None]
-"""What is called with the error of each topic."""
+"""The callbacks that get the error of each topic."""
 
 
 class _Creation:
@@ -146,10 +147,10 @@ class _Creation:
         self._clock = clock
         self._awaited_until_ms = clock.now_ms() + _PATIENCE_MS
         self._errors: Mapping[str, KafkaError | None] | None = None
-        self._waiting: list[Promise] = []
+        self._waiting: list[Promise[None]] = []
 
     def finish(self, errors: Mapping[str, KafkaError | None]) -> None:
-        """Store the error of each topic, for those who wait."""
+        """Store the error of each topic for the waiting requests."""
         self._errors = errors
         for each in self._waiting:
             each.set(None)
@@ -158,7 +159,7 @@ class _Creation:
         """Wait for the end, but not for longer than `_PATIENCE_MS` after the request."""
         left_ms = self._awaited_until_ms - self._clock.now_ms()
         if self._errors is None and left_ms > 0:
-            over = Promise()
+            over: Promise[None] = Promise()
             self._waiting.append(over)
             await over.within(self._clock, left_ms)
 

@@ -25,9 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 def locked(disk: Disk, config: BrokerConfig) -> list[LogDirectory]:
-    """Open and lock the log directories, that of the metadata log first.
+    """Open and lock the log directories, beginning with the metadata log's directory.
 
-    As in Kafka, all others may have failed; then their `failure` is set. Raises UnusableDirectory.
+    As in Kafka, any other directory may have failed; then its `failure` is set. Raises
+    UnusableDirectory.
     """
     check_present(disk, config)
     directories: list[LogDirectory] = []
@@ -47,9 +48,9 @@ def locked(disk: Disk, config: BrokerConfig) -> list[LogDirectory]:
 def check_present(disk: Disk, config: BrokerConfig) -> None:
     """Raise UnusableDirectory for a directory that has lost its `meta.properties`.
 
-    As in Kafka, a directory without one is refused beside others that have one: its disk may not
-    be mounted, and new logs would be created on the mount point. Kafka needs a format step before
-    the first start; here, new directories are formatted if all of them are new.
+    As in Kafka, a directory without this file is refused beside directories that have it: its disk
+    may not be mounted, and new logs would be created on the mount point. Kafka needs a format step
+    before the first start; here, new directories are formatted if all of them are new.
     """
     paths = _paths(config)
     formatted = [path for path in paths if _is_formatted(disk, path)]
@@ -91,7 +92,7 @@ def check_cluster(disk: Disk, config: BrokerConfig, cluster_id: str, whose: str)
 def check_formatted(disk: Disk, config: BrokerConfig, cluster_id: str | None) -> None:
     """Raise UnusableDirectory for a controller of several that lacks the id of its cluster.
 
-    A node on its own may make one up; several controllers would each make up another one.
+    A node on its own may generate an id; several controllers would each generate another.
     """
     others = controllers.voters(config).keys() - {config.node_id}
     if cluster_id is not None or not (others or controllers.bootstrap_servers(config)):
@@ -113,8 +114,8 @@ def claim(
 ) -> str:
     """Write this node's identity to the directories, new ids included; returns the cluster id.
 
-    Failed directories stay as they are. `cluster_id` is that of new directories; None generates
-    one. Raises UnusableDirectory.
+    Failed directories stay as they are. `cluster_id` is the cluster id of new directories; None
+    generates an id. Raises UnusableDirectory.
     """
     cluster_ids = {
         directory.identity.cluster_id for directory in directories if directory.identity is not None
@@ -211,7 +212,7 @@ def _check_failed(directory: LogDirectory, *, is_first: bool) -> None:
 
 
 def _paths(config: BrokerConfig) -> list[str]:
-    """The log directories, that of the metadata log first."""
+    """The paths of the log directories, the metadata log's directory first."""
     paths = list(config.data_directories)
     metadata_path = config.metadata_log_dir or paths[0]
     if metadata_path not in paths:

@@ -1,4 +1,4 @@
-"""What a broker does about log directories that have failed (KIP-112, KIP-858)."""
+"""A broker's reaction to log directories that fail (KIP-112, KIP-858)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FailureReporter(Protocol):
 class DirectoryFailures:
     """Takes the partitions of failed log directories out of service, and reports the directories.
 
-    The node has to stop, as in Kafka, if the metadata log's directory fails, or all of them do.
+    The node has to stop, as in Kafka, if the metadata log's directory fails, or all directories do.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class Configured(Protocol):
 
 
 class DynamicConfig:
-    """Changes the configuration of a broker to the one that has arrived last."""
+    """Applies the newest dynamic configuration to a broker."""
 
     def __init__(self, host: Configured):
         self.check: Callable[[Values, Values], Awaitable[None]] = _accept

@@ -12,7 +12,8 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.channel import Replica
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange
-from wirekafka.runtime.promise import pause, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import pause
 
 logger = logging.getLogger(__name__)
 
@@ -67,9 +68,8 @@ class IsrKeeper:
         self._is_sending = False
         self._has_stopped = False
         self.shrinks = self.expands = self.refusals = 0
-        """How many proposals were accepted, and how many refused or outdated.
-
-        Those whose decision arrives after the metadata that it led to count as well.
+        """How many proposals were accepted, and how many were refused or outdated. A proposal also
+        counts if its decision arrives after the metadata with its result.
         """
         self._failures: set[str] = set()
         """The messages of failures that are logged already and persist."""
@@ -90,7 +90,7 @@ class IsrKeeper:
             self._timer.cancel()
 
     def note(self, partition: Partition) -> None:
-        """Queue a check of one partition, of which a follower has caught up."""
+        """Queue a check of a partition after one of its followers has caught up."""
         self._due[partition] = None
         if not self._is_sending and not self._has_stopped:
             self._is_sending = True

@@ -7,7 +7,7 @@ from wirekafka.replication.partition.replica import Leadership
 
 
 def leadership_of(partition: PartitionImage) -> Leadership:
-    """Return what a replica needs from the metadata to lead or to follow the partition."""
+    """Return the metadata that a replica needs to lead or to follow the partition."""
     return Leadership(
         leader_id=partition.leader,
         leader_epoch=partition.leader_epoch,

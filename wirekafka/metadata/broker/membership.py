@@ -16,7 +16,8 @@ from wirekafka.metadata.controller.producer_ids import Block
 from wirekafka.metadata.controller.registration import Endpoint
 from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange
-from wirekafka.runtime.promise import Pauses, Promise, pause, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Pauses, Promise, pause
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class Membership:
         self._timer: Timer | None = None
         self._reported_cordoned: Sequence[bytes] = ()
         self._failed_directories: dict[bytes, bool] = {}
-        """By id of a failed log directory: whether a controller knows of it."""
+        """By id of a failed log directory: whether a controller knows of the failure."""
         self.on_unreported: Callable[[Exception], None] = lambda error: None
         """Called if no controller could be informed of a failed log directory in time."""
         self._is_leaving = False
@@ -111,7 +112,7 @@ class Membership:
         if self.broker_epoch < 0 or self._has_left or not self._config().controlled_shutdown_enable:
             return
         self._has_left = True
-        left = Promise()
+        left: Promise[None] = Promise()
         patience = Pauses(self._clock)
         start(self._shut_down(left))
         if not left.done:
@@ -124,8 +125,8 @@ class Membership:
     def report_failed(self, directory: bytes) -> None:
         """Report a failed log directory, by its id, in this heartbeat and all later ones.
 
-        If none is answered within `log.dir.failure.timeout.ms`, `on_unreported` is called: until
-        then the controllers take its partitions to be in service.
+        If no heartbeat is answered within `log.dir.failure.timeout.ms`, `on_unreported` is called:
+        until then the controllers take the directory's partitions to be in service.
         """
         self._failed_directories[directory] = False
         self._clock.call_later(
@@ -163,7 +164,7 @@ class Membership:
         """Propose ISRs of partitions led here; returns the decisions. Raises KafkaError."""
         return await self._channel.alter_partition(self.broker_id, self.broker_epoch, changes)
 
-    async def _shut_down(self, left: Promise) -> None:
+    async def _shut_down(self, left: Promise[None]) -> None:
         """Send heartbeats that request a controlled shutdown until it is over, or `left` is set."""
         begun_ms = answered_ms = self._clock.now_ms()
         pause_ms = _FIRST_SHUTDOWN_PAUSE_MS
@@ -255,7 +256,9 @@ class Membership:
         await pause(self._clock, self._config().broker_heartbeat_interval_ms)
 
 
-async def _give_up(left: Promise, patience: Pauses, cut_off: Callable[[], Awaitable[None]]) -> None:
+async def _give_up(
+    left: Promise[None], patience: Pauses, cut_off: Callable[[], Awaitable[None]]
+) -> None:
     """End a controlled shutdown that no controller can process any more."""
     await patience.wait(_PATIENCE_MS)
     if not left.done:

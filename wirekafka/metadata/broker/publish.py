@@ -27,30 +27,30 @@ class MetadataHost(Protocol):
     """The operations by which a broker applies metadata that concerns it."""
 
     def place_partition(self, topic: TopicImage, partition: PartitionImage) -> None:
-        """Create or update the replica of a partition that is assigned to this broker."""
+        """Create or update the replica of a partition assigned to this broker."""
 
     def drop_partition(self, topic: TopicImage, partition: PartitionImage) -> None:
         """Delete the replica of a partition whose topic was deleted or that was reassigned."""
 
     def configure_topic(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Apply the dynamic configs of a topic, as given; others are no longer set."""
+        """Replace the dynamic configs of a topic by the given configs."""
 
     def configure_broker(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> None:
-        """Apply the dynamic configs of all brokers, and those of this one, as given."""
+        """Replace the dynamic configs of all brokers and of this broker by the given configs."""
 
     def image_changed(self, committed: Committed, removed: Sequence[TopicImage]) -> None:
-        """Note that a batch was replayed into the image, and has removed these topics from it."""
+        """Note that a batch was replayed into the image, and which topics it has removed."""
 
     def topics_deleted(self, topics: Sequence[TopicImage]) -> None:
-        """Discard what is kept about deleted topics, such as committed offsets."""
+        """Discard the state of deleted topics, such as committed offsets."""
 
 
 class Publisher:
     """One broker's metadata image, whose changes are applied to its host.
 
     Until `start`, records only build the image, so that a start processes each partition once,
-    however long its history. If the host fails for one partition, that is logged and retried while
-    the others proceed. `failed` is called if a retry fails unexpectedly.
+    however long its history. If the host fails for one partition, the failure is logged and retried
+    while other partitions proceed. `failed` is called if a retry fails unexpectedly.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Publisher:
         self._lagging: dict[tuple[bytes, int], tuple[TopicImage, PartitionImage]] = {}
         self._reported = 0
         """The number of lagging partitions that was logged last."""
-        self._waiting: list[tuple[Callable[[MetadataImage], bool], Promise]] = []
+        self._waiting: list[tuple[Callable[[MetadataImage], bool], Promise[None]]] = []
 
     def take(self, committed: Committed) -> Iterator[None]:
         """Replay a batch into the image and apply it to the host; an `Observer`.
@@ -104,7 +104,7 @@ class Publisher:
     async def until(self, holds: Callable[[MetadataImage], bool]) -> None:
         """Wait until a condition holds for the image; does not suspend if it does already."""
         if not holds(self.image):
-            promise = Promise()
+            promise: Promise[None] = Promise()
             self._waiting.append((holds, promise))
             await promise
 
@@ -126,7 +126,7 @@ class Publisher:
                 promise.set(None)
 
     def _replay(self, records: Sequence[Any]) -> None:
-        """Replay records, and note those that have taken effect and the topics they removed."""
+        """Replay records, and note the records that have taken effect and the removed topics."""
         before = self.image.topics_by_id
         if any(isinstance(record, _MAY_REMOVE_TOPICS) for record in records):
             before = dict(before)
@@ -138,7 +138,7 @@ class Publisher:
         ]
 
     def _replace(self, records: Sequence[Any]) -> None:
-        """Replace the image by that of a snapshot, and note the topics that this removes."""
+        """Replace the image by a snapshot's image, and note the removed topics."""
         image = MetadataImage()
         self._applied = [each for record in records for each in image.replay(record)]
         self._gone = [

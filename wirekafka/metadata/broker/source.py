@@ -119,10 +119,10 @@ class MetadataSource(Protocol):
         """Start the controller in this process, if any."""
 
     async def cut_off(self) -> None:
-        """Wait until no majority of the controllers can be reached, as far as that is noticed."""
+        """Wait until this node notices that it cannot reach a majority of the controllers."""
 
     async def resign(self) -> None:
-        """Let another controller become active, if the one here is; called while it can answer."""
+        """Resign if the controller here is active; called while it can still respond."""
 
     async def stop(self) -> None:
         """Deliver nothing more, and close the connections."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.command import (
     MOST_RECORDS_PER_BATCH,
+    ControllerCommand,
     ControllerState,
     Decision,
     bounded,
@@ -17,6 +17,7 @@ from wirekafka.protocol.records.metadata import (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,
 )
+from wirekafka.runtime.machine import command
 from wirekafka.security.acl import (
     WILDCARD,
     Acl,
@@ -32,13 +33,13 @@ _RANGES_SINCE = 32
 """The metadata.version 4.4-IV1, whose brokers all understand ranges of addresses."""
 
 
-@dataclass(frozen=True)
-class CreateAcls:
-    """Add ACLs; the reply is an error or None for each. One that exists already is no error."""
+@command
+class CreateAcls(ControllerCommand[list[KafkaError | None]]):
+    """Add ACLs; the reply is an error or None for each. An existing ACL is no error."""
 
     acls: Sequence[Acl]
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[list[KafkaError | None]]:
         """Return a record for each valid ACL that is new."""
         known = state.image.security.acl_index
         ranges = state.image.metadata_version >= _RANGES_SINCE
@@ -58,13 +59,15 @@ class CreateAcls:
         return Decision(bounded(records), reply)
 
 
-@dataclass(frozen=True)
-class DeleteAcls:
+@command
+class DeleteAcls(ControllerCommand[list[Sequence[Acl] | KafkaError]]):
     """Remove the ACLs that filters select; the reply is, for each, its ACLs or an error."""
 
     filters: Sequence[AclFilter]
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(
+        self, state: ControllerState, now_ms: int
+    ) -> Decision[list[Sequence[Acl] | KafkaError]]:
         """Return a record for each ACL that at least one filter selects."""
         removed: dict[bytes, Message] = {}
         reply: list[Sequence[Acl] | KafkaError] = []

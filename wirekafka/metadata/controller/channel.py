@@ -78,7 +78,7 @@ class ControllerChannel(ABC):
     def controller_versions(self) -> Mapping[int, tuple[int, int]]:
         """First and last version of the active controller's APIs, by key.
 
-        Empty if they are those of this process, or while no controller is connected.
+        Empty if the active controller is in this process, or while none is connected.
         """
 
     @abstractmethod
@@ -226,9 +226,9 @@ class ControllerChannel(ABC):
     ) -> dict[str, KafkaError | None]:
         """Create topics, and wait until this broker knows them.
 
-        `wanted_by` is the request of a client in whose name they are created, and whose
-        controller_mutation_rate they count for; None to create them as the broker itself. Returns
-        the error of each by name, None for those created.
+        `wanted_by` is the request of the client in whose name the topics are created, and for whose
+        controller_mutation_rate they count; None for creation by the broker itself. Returns the
+        error of each topic by name, None for a created topic.
         """
         request = _creation(topics)
         if wanted_by is None:

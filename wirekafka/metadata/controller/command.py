@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Generic, NamedTuple, TypeVar
 
 from wirekafka.codec.message import Message
 from wirekafka.config.broker_config import BrokerConfig
@@ -12,6 +13,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.sessions import Sessions
 from wirekafka.metadata.controller.sweep import Running, Sweep
 from wirekafka.metadata.image.image import MetadataImage
+from wirekafka.runtime.machine import Command
 from wirekafka.security.tokens import TokenHmacs
 
 MOST_RECORDS_PER_BATCH = 10_000
@@ -48,23 +50,33 @@ class ControllerState:
         return running is None or not running.sweep.is_gone
 
 
-class Decision(NamedTuple):
+_Reply = TypeVar("_Reply")
+_Reply_co = TypeVar("_Reply_co", covariant=True)
+
+
+class Decision(NamedTuple, Generic[_Reply]):
     """Records to append as one batch, and the reply once they are committed.
 
     `effects` change soft state, in order, once the records are appended. The first portion of a
-    `sweep` belongs to the batch; the others follow in batches of their own.
+    `sweep` belongs to the batch; further portions follow in batches of their own.
     """
 
     records: Sequence[Message]
-    reply: Any = None
+    reply: _Reply
     effects: Sequence[Callable[[], None]] = ()
     sweep: Sweep | None = None
 
 
-class Command(Protocol):
-    """A request to the controller; its reply is released when its records are committed."""
+class ControllerCommand(Command[_Reply_co]):
+    """A request to the controller; its reply is released when its records are committed.
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    A new one is a single class: it decides by itself.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[_Reply_co]:
         """Return records and reply; must not change `state`. Raises `KafkaError` to refuse."""
 
 

@@ -13,11 +13,17 @@ from wirekafka.config.checks import update
 from wirekafka.config.options import BROKER as BROKER_OPTIONS
 from wirekafka.config.options import TOPIC as TOPIC_OPTIONS
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.command import ControllerState, Decision, bounded
+from wirekafka.metadata.controller.command import (
+    ControllerCommand,
+    ControllerState,
+    Decision,
+    bounded,
+)
 from wirekafka.metadata.controller.topic_names import check_name
 from wirekafka.metadata.image.framing import CORDONED_SINCE
 from wirekafka.metadata.image.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from wirekafka.protocol.records.metadata import ClearElrRecord, ConfigRecord
+from wirekafka.runtime.machine import command
 
 MIN_ISR = "min.insync.replicas"
 _CORDONED = "cordoned.log.dirs"
@@ -52,8 +58,8 @@ class ResourceChanges:
 Reply = list[KafkaError | None]
 
 
-@dataclass(frozen=True)
-class AlterConfigs:
+@command
+class AlterConfigs(ControllerCommand[Reply]):
     """Change single values (IncrementalAlterConfigs).
 
     The reply has None or an error for each resource, in order.
@@ -64,21 +70,21 @@ class AlterConfigs:
     is_direct: bool = False
     """Whether no broker has checked the values, as `ControllerCall.is_direct`."""
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[Reply]:
         """Return the config records of every resource whose changes are valid."""
         return _decide(self, state, changed)
 
 
-@dataclass(frozen=True)
-class ReplaceConfigs:
-    """Replace all values of resources: those not listed are removed (AlterConfigs)."""
+@command
+class ReplaceConfigs(ControllerCommand[Reply]):
+    """Replace all values of resources: unlisted options are removed (AlterConfigs)."""
 
     resources: Sequence[ResourceChanges]
     validate_only: bool = False
     is_direct: bool = False
     """Whether no broker has checked the values, as `ControllerCall.is_direct`."""
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[Reply]:
         """Return a record for each value that differs."""
         return _decide(self, state, replaced)
 
@@ -89,7 +95,7 @@ _Apply = Callable[[ResourceChanges, Values], dict[str, str]]
 
 def _decide(
     command: AlterConfigs | ReplaceConfigs, state: ControllerState, apply: _Apply
-) -> Decision:
+) -> Decision[Reply]:
     records: list[Message] = []
     reply: Reply = []
     for resource in command.resources:
@@ -252,9 +258,9 @@ def _keep_cluster_min_isr(resource: ResourceChanges, before: Values, after: Valu
 def _check_cordoned(
     before: str | None, after: str | None, state: ControllerState, *, is_direct: bool
 ) -> None:
-    """Refuse cordoned directories before there are such, and unknown ones (KIP-1066).
+    """Refuse cordoned directories below their feature level, and unknown directories (KIP-1066).
 
-    Only the broker knows its directories: without it, entries can be removed but not added.
+    Only the broker knows its directories: elsewhere, entries can be removed but not added.
     """
     if state.image.metadata_version < CORDONED_SINCE:
         raise KafkaError(

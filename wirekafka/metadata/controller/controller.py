@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.metadata.controller import heartbeats
-from wirekafka.metadata.controller.command import Command, ControllerState
+from wirekafka.metadata.controller.command import ControllerCommand, ControllerState
 from wirekafka.metadata.controller.periodic import Periodic
 from wirekafka.metadata.controller.sessions import Sessions, Verdict
 from wirekafka.metadata.controller.sweep import Running, Sweep, SweepKey
@@ -16,6 +16,8 @@ from wirekafka.metadata.controller.tokens import expired_tokens
 from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.runtime.machine import Outcome, Ticket
 from wirekafka.runtime.timers import Timers
+
+_Reply = TypeVar("_Reply")
 
 _EXPIRED_TOKENS = "expired tokens"
 """The key of the timer that removes them."""
@@ -38,7 +40,7 @@ class Controller:
         *,
         voters: Callable[[], Collection[int]] | None = None,
     ):
-        """`image` is the state to go on from; None is that of a new cluster."""
+        """`image` is the state to go on from; None is the state of a new cluster."""
         self.timers = Timers()
         now = config()
         self.state = ControllerState(
@@ -55,8 +57,10 @@ class Controller:
         """The metadata with all appended records, committed or not."""
         return self.state.image
 
-    def decide(self, command: Command, ticket: Ticket, now_ms: int) -> Outcome:
-        """Decide on any `Command`. Raises `KafkaError`."""
+    def decide(
+        self, command: ControllerCommand[_Reply], ticket: Ticket[_Reply], now_ms: int
+    ) -> Outcome:
+        """Decide on any `ControllerCommand`. Raises `KafkaError`."""
         decision = command.decide(self.state, now_ms)
         sweep = decision.sweep
         is_answered = sweep is None or not sweep.replies_last
@@ -100,7 +104,7 @@ class Controller:
         return self._judge(key, now_ms)
 
     def _judge(self, id: int, now_ms: int) -> Outcome:
-        """Decide what follows from the end of a broker's session."""
+        """Decide on a broker whose session has ended."""
         sessions = self.state.sessions
         outcome = Outcome()
         match sessions.judge(id, now_ms):

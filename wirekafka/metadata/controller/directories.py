@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from wirekafka.clock import Clock
 from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.channel import Replica
-from wirekafka.metadata.controller.command import MOST_RECORDS_PER_BATCH, ControllerState, Decision
+from wirekafka.metadata.controller.command import (
+    MOST_RECORDS_PER_BATCH,
+    ControllerCommand,
+    ControllerState,
+    Decision,
+)
 from wirekafka.metadata.controller.registration import registered
 from wirekafka.metadata.controller.topic_rules import TopicRules
 from wirekafka.metadata.image.image import MetadataImage, PartitionImage, TopicImage
 from wirekafka.metadata.image.partition_change import DIRECTORIES_SINCE, ElectionRule, Goal, changed
-from wirekafka.runtime.promise import start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.machine import command
 
 logger = logging.getLogger(__name__)
 
@@ -32,18 +37,19 @@ class DirectoryAssigner(Protocol):
         """As `ControllerChannel.assign_directories`, with the broker's current epoch."""
 
 
-@dataclass(frozen=True)
-class AssignDirectories:
+@command
+class AssignDirectories(ControllerCommand[dict[Replica, Error]]):
     """Note in which log directories (ids of 16 bytes) a broker's replicas are.
 
-    The reply has an `Error` for each replica, NONE except for those deleted or moved meanwhile.
+    The reply has an `Error` for each replica, NONE unless the replica was deleted or moved
+    meanwhile.
     """
 
     broker_id: int
     broker_epoch: int
     directories: Mapping[Replica, bytes]
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[dict[Replica, Error]]:
         """Return a change for each replica whose recorded directory differs.
 
         Raises as `registered`, and UNSUPPORTED_VERSION.

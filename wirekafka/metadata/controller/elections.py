@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.command import ControllerState, Decision
+from wirekafka.metadata.controller.command import ControllerCommand, ControllerState, Decision
 from wirekafka.metadata.controller.sweep import Pending, Sweep, those
 from wirekafka.metadata.controller.topic_rules import TopicRules
 from wirekafka.metadata.image.image import PartitionImage, TopicImage
 from wirekafka.metadata.image.partition_change import ElectionRule, Goal, changed
 from wirekafka.protocol.records.metadata import PartitionChangeRecord
 from wirekafka.replication.partition.replica import NO_LEADER
+from wirekafka.runtime.machine import command
 
 
 def without(state: ControllerState, broker: int) -> Sweep:
@@ -83,8 +83,8 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-@dataclass(frozen=True)
-class ElectLeaders:
+@command
+class ElectLeaders(ControllerCommand[list[tuple[str, int, KafkaError | None]]]):
     """Elect leaders for (topic, partition) pairs.
 
     The reply has (topic, partition, error or None) in order.
@@ -93,7 +93,9 @@ class ElectLeaders:
     type: ElectionType
     partitions: Sequence[tuple[str, int]]
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(
+        self, state: ControllerState, now_ms: int
+    ) -> Decision[list[tuple[str, int, KafkaError | None]]]:
         """Return a change for each partition that gets another leader."""
         records: list[Message] = []
         reply: list[tuple[str, int, KafkaError | None]] = []

@@ -1,4 +1,4 @@
-"""Feature levels: those this version supports, those of a new cluster, and their updates."""
+"""Feature levels: the supported levels, the levels of a new cluster, and updates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from wirekafka.codec.message import Message
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.command import ControllerState, Decision
+from wirekafka.metadata.controller.command import ControllerCommand, ControllerState, Decision
 from wirekafka.metadata.image.framing import ELR_FEATURE, METADATA_FEATURE
 from wirekafka.metadata.image.image import BROKER
 from wirekafka.protocol.records.metadata import (
@@ -21,6 +21,7 @@ from wirekafka.protocol.records.metadata import (
     FeatureLevelRecord,
 )
 from wirekafka.replication.raft.voter_set import KRAFT_FEATURE
+from wirekafka.runtime.machine import command
 
 SUPPORTED: dict[str, tuple[int, int]] = {
     METADATA_FEATURE: (7, 33),
@@ -59,16 +60,16 @@ def bootstrap_features() -> list[Message]:
     return [FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL.items()]
 
 
-@dataclass(frozen=True)
-class Bootstrap:
+@command
+class Bootstrap(ControllerCommand[None]):
     """Write the first records of a new cluster, in one metadata transaction (KIP-868)."""
 
     features: Sequence[Message]
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[None]:
         """Return the records; none if the log has features already."""
         if state.image.features:
-            return Decision(())
+            return Decision((), None)
         levels = {
             record.name: record.feature_level
             for record in self.features
@@ -78,19 +79,20 @@ class Bootstrap:
         if levels.get(ELR_FEATURE):
             records.append(cluster_min_isr(state.config))
         if levels.get(METADATA_FEATURE, 0) < _TRANSACTIONS_SINCE:
-            return Decision(records)
+            return Decision(records, None)
         begin = BeginTransactionRecord(name="Bootstrap records")
-        return Decision([begin, *records, EndTransactionRecord()])
+        return Decision([begin, *records, EndTransactionRecord()], None)
 
 
-class AbortTransaction:
+@command
+class AbortTransaction(ControllerCommand[None]):
     """Abort a metadata transaction that a crashed controller left open."""
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[None]:
         """Return the abort record; none if no transaction is open."""
         if not state.image.in_transaction:
-            return Decision(())
-        return Decision([AbortTransactionRecord(reason="Controller failover")])
+            return Decision((), None)
+        return Decision([AbortTransactionRecord(reason="Controller failover")], None)
 
 
 def cluster_min_isr(config: BrokerConfig) -> ConfigRecord:
@@ -120,8 +122,8 @@ class FeatureUpdate:
     upgrade_type: int
 
 
-@dataclass(frozen=True)
-class UpdateFeatures:
+@command
+class UpdateFeatures(ControllerCommand[None]):
     """Change levels, all or none; raises the error of the first update that is invalid.
 
     `kraft_version` is the level of the quorum, which is validated here but changed by the quorum.
@@ -131,7 +133,7 @@ class UpdateFeatures:
     validate_only: bool = False
     kraft_version: int = 0
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[None]:
         """Return feature records, and the config records that a feature requires."""
         records: list[Message] = []
         wanted = {METADATA_FEATURE: 0, **state.image.features}
@@ -142,7 +144,7 @@ class UpdateFeatures:
                 current = self.kraft_version
             _check(update, current, wanted, state)
             records += _update(update, state)
-        return Decision(() if self.validate_only else records)
+        return Decision(() if self.validate_only else records, None)
 
 
 def _update(update: FeatureUpdate, state: ControllerState) -> list[Message]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, replace
 from enum import Enum, auto
 from functools import partial
 from typing import Any, NamedTuple
 
 from wirekafka.codec.message import Message
 from wirekafka.metadata.controller import elections
-from wirekafka.metadata.controller.command import ControllerState, Decision
+from wirekafka.metadata.controller.command import ControllerCommand, ControllerState, Decision
 from wirekafka.metadata.controller.registration import registered
 from wirekafka.metadata.controller.sweep import Sweep, begin
 from wirekafka.metadata.image.framing import CORDONED_SINCE
 from wirekafka.metadata.image.image import BrokerImage
 from wirekafka.protocol.records.metadata import BrokerRegistrationChangeRecord
+from wirekafka.runtime.machine import command
 
 
 class Standing(NamedTuple):
@@ -37,14 +38,17 @@ class _State(Enum):
     """Fenced, and free to shut down."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BrokerHeartbeat:
+@command
+class BrokerHeartbeat(ControllerCommand[Standing]):
     """A broker's heartbeat, possibly with a request to be fenced or shut down.
 
     The reply is a `Standing`. `metadata_offset` is the last offset the broker has applied,
-    `log_end` the end of the controller's log when this is submitted; `cordoned` are ids of log
-    directories, None from a broker that did not report any; `offline` those of failed ones.
+    `log_end` the end of the controller's log when this is submitted; `cordoned` are the ids of
+    cordoned log directories, None from a broker that did not report any; `offline` the ids of
+    failed directories.
     """
+
+    _: KW_ONLY
 
     broker_id: int
     broker_epoch: int
@@ -55,7 +59,7 @@ class BrokerHeartbeat:
     offline: Sequence[bytes] = ()
     log_end: int = 0
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[Standing]:
         """Return the records of a state change.
 
         Raises as `registered`.
@@ -114,9 +118,9 @@ class BrokerHeartbeat:
     def _changes(
         self, state: ControllerState, broker: BrokerImage, step: tuple[_State, _State]
     ) -> tuple[list[Message], Sweep | None]:
-        """The records of the step, of failed directories and of cordoned ones, in this order.
+        """The records of the step, of failed directories, and of cordoned directories.
 
-        If partitions change by the step, directories have to wait for the next heartbeat.
+        If the step changes partitions, directories have to wait for the next heartbeat.
         """
         first: list[Message] = []
         last: list[Message] = []
@@ -160,7 +164,7 @@ def fencing(broker: BrokerImage) -> Message:
 
 
 def expired(state: ControllerState, broker: BrokerImage) -> tuple[list[Message], Sweep | None]:
-    """The records that fence a broker whose session is over; the sweep has further ones."""
+    """The records that fence a broker whose session is over; the sweep has further records."""
     sweep = elections.without(state, broker.id)
     return begin(state.image, (), replace(sweep, last=lambda: [fencing(broker)]))
 

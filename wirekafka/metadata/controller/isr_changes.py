@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.channel import Replica
-from wirekafka.metadata.controller.command import ControllerState, Decision
+from wirekafka.metadata.controller.command import ControllerCommand, ControllerState, Decision
 from wirekafka.metadata.controller.registration import registered
 from wirekafka.metadata.controller.topic_rules import TopicRules
 from wirekafka.metadata.image.image import MetadataImage, PartitionImage, TopicImage
 from wirekafka.metadata.image.partition_change import RECOVERING, Goal, changed
 from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange
 from wirekafka.replication.partition.replica import NO_EPOCH
+from wirekafka.runtime.machine import command
 
 
-@dataclass(frozen=True)
-class ChangeIsrs:
+@command
+class ChangeIsrs(ControllerCommand[dict[Replica, DecidedIsr | KafkaError]]):
     """Change the ISRs of partitions, each on its own, as the broker that leads them proposes.
 
     The reply has a `DecidedIsr` or a KafkaError for each partition. Completing a reassignment may
@@ -29,7 +29,9 @@ class ChangeIsrs:
     broker_epoch: int
     changes: Mapping[Replica, IsrChange]
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(
+        self, state: ControllerState, now_ms: int
+    ) -> Decision[dict[Replica, DecidedIsr | KafkaError]]:
         """Return a record for each partition that changes.
 
         Raises as `registered`.

@@ -1,4 +1,4 @@
-"""What the active controller does periodically: elections that nobody asked for, NoOp records."""
+"""The periodic work of the active controller: elections without a request, NoOp records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Periodic:
             yield NO_OP, now_ms + config.metadata_max_idle_interval_ms
 
     def run(self, task: str, now_ms: int) -> tuple[Sequence[Message], int]:
-        """The records of a task that is due, and when it is due again."""
+        """The records of a due task, and the time at which the task is due again."""
         config = self._state.config
         match task:
             case "preferred leaders":

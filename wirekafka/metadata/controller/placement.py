@@ -52,7 +52,7 @@ def place(state: ControllerState, count: int, replication_factor: int) -> list[l
 
 
 class _Rack:
-    """The brokers of one rack; the one whose turn it is comes first."""
+    """The brokers of one rack; the broker whose turn it is comes first."""
 
     def __init__(self, brokers: Sequence[BrokerImage], random: Random):
         self.unfenced = [broker.id for broker in brokers if not broker.fenced]
@@ -146,9 +146,10 @@ def check_assignment(image: MetadataImage, replicas: Sequence[int], expected: in
 
 
 def default_directory(image: MetadataImage, broker_id: int) -> bytes:
-    """The log directory id of a new replica: that of the broker's only directory (KIP-858).
+    """The log directory id of a new replica: the id of the broker's only directory (KIP-858).
 
-    The broker chooses one of several. MIGRATING_DIRECTORY if it has not registered any.
+    With several directories the broker chooses one. MIGRATING_DIRECTORY if it has not registered
+    any.
     """
     broker = image.brokers.get(broker_id)
     if broker is None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.command import ControllerState, Decision
+from wirekafka.metadata.controller.command import ControllerCommand, ControllerState, Decision
 from wirekafka.metadata.controller.registration import registered
 from wirekafka.protocol.records.metadata import ProducerIdsRecord
+from wirekafka.runtime.machine import command
 
 BLOCK_SIZE = 1000
 _LAST_ID = (1 << 63) - 1
@@ -22,14 +22,14 @@ class Block(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True)
-class AllocateProducerIds:
+@command
+class AllocateProducerIds(ControllerCommand[Block]):
     """Allocate the next block to a broker; the reply is a `Block`."""
 
     broker_id: int
     broker_epoch: int
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[Block]:
         """Return one record, with the first id of the *next* block. Raises as `registered`."""
         registered(state, self.broker_id, self.broker_epoch)
         first = state.image.next_producer_id
@@ -45,7 +45,7 @@ class AllocateProducerIds:
 class ProducerIdSupply:
     """A broker's supply of unused producer ids.
 
-    A restart discards the rest of a block: which ids of it were assigned is not recorded.
+    A restart discards the rest of a block: assigned ids are not recorded.
     """
 
     def __init__(self, allocate: Callable[[], Awaitable[Block]]):

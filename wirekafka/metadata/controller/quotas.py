@@ -10,12 +10,18 @@ from typing import NamedTuple
 
 from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.command import ControllerState, Decision, bounded
+from wirekafka.metadata.controller.command import (
+    ControllerCommand,
+    ControllerState,
+    Decision,
+    bounded,
+)
 from wirekafka.metadata.image.security import SecurityImage
 from wirekafka.protocol.records.metadata import ClientQuotaRecord
 from wirekafka.quotas.address_quotas import is_address
 from wirekafka.quotas.client_quotas import ClientQuotas
 from wirekafka.quotas.precedence import CLIENT_ID, IP, USER, Entity
+from wirekafka.runtime.machine import command
 from wirekafka.runtime.observation import Committed
 
 EXACT, DEFAULT, ANY = 0, 1, 2
@@ -53,16 +59,18 @@ class QuotaChange:
     """Whether the request names a quota twice."""
 
 
-@dataclass(frozen=True)
-class AlterQuotas:
+@command
+class AlterQuotas(ControllerCommand[dict[Entity, KafkaError | None]]):
     """Change quotas, independently for each entity; the reply maps entities to an error or None."""
 
     changes: Sequence[QuotaChange]
     validate_only: bool = False
     unknown_hosts: Container[str] = ()
-    """Those of `hosts` that have no address."""
+    """The names in `hosts` without an address."""
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(
+        self, state: ControllerState, now_ms: int
+    ) -> Decision[dict[Entity, KafkaError | None]]:
         """Return a record for each quota that changes."""
         records: list[Message] = []
         reply: dict[Entity, KafkaError | None] = {}
@@ -224,9 +232,9 @@ def entities(image: SecurityImage) -> dict[Entity, dict[str, float]]:
 
 
 def enforce(quotas: ClientQuotas, committed: Committed) -> ClientQuotas | None:
-    """Apply the quotas in a batch of metadata, or of a snapshot, to those that a node enforces.
+    """Apply the quotas in a batch of metadata or a snapshot to a node's enforced quotas.
 
-    Returns them, or None if none is left.
+    Returns the enforced quotas, or None if none is left.
     """
     if committed.is_snapshot:
         quotas.clear()
@@ -238,7 +246,7 @@ def enforce(quotas: ClientQuotas, committed: Committed) -> ClientQuotas | None:
 
 
 def in_order(parts: Mapping[str, str | None]) -> Entity:
-    """Return an entity's types with their names, in the one order that Kafka lists them in."""
+    """Return an entity's types with their names, in Kafka's order."""
     return tuple(sorted(parts.items(), key=_by_type))
 
 

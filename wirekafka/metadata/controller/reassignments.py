@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller import placement
-from wirekafka.metadata.controller.command import ControllerState, Decision, bounded
+from wirekafka.metadata.controller.command import (
+    ControllerCommand,
+    ControllerState,
+    Decision,
+    bounded,
+)
 from wirekafka.metadata.controller.topic_rules import TopicRules
 from wirekafka.metadata.image.image import MetadataImage, PartitionImage, TopicImage
 from wirekafka.metadata.image.partition_change import ElectionRule, Goal, Rules, changed
 from wirekafka.protocol.records.metadata import PartitionChangeRecord
+from wirekafka.runtime.machine import command
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +30,14 @@ class Move:
     replicas: Sequence[int] | None
 
 
-@dataclass(frozen=True)
-class Reassign:
+@command
+class Reassign(ControllerCommand[list[KafkaError | None]]):
     """Reassign partitions independently; the reply has an error or None for each, in order."""
 
     moves: Sequence[Move]
     may_change_factor: bool = True
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[list[KafkaError | None]]:
         """Return a change for each partition that differs from its target."""
         records: list[Message] = []
         reply: list[KafkaError | None] = []
@@ -109,8 +115,10 @@ def _call_off(
 def _move(
     topic: TopicImage, partition: PartitionImage, target: list[int], rules: Rules
 ) -> PartitionChangeRecord | None:
-    """As in Kafka, replicas being added count as present, so that they are removed again; and if
-    nothing is added or removed, what a reassignment in progress adds or removes stays."""
+    """As in Kafka, replicas being added count as present, so that they are removed again.
+
+    If nothing is added or removed, the additions and removals of a reassignment in progress stay.
+    """
     present = partition.replicas
     adding = sorted(set(target).difference(present))
     removing = sorted(set(present).difference(target))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, field, replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller import elections
-from wirekafka.metadata.controller.command import ControllerState, Decision
+from wirekafka.metadata.controller.command import ControllerCommand, ControllerState, Decision
 from wirekafka.metadata.controller.features import SUPPORTED
 from wirekafka.metadata.controller.sweep import begin
 from wirekafka.metadata.image.framing import METADATA_FEATURE
@@ -21,6 +21,7 @@ from wirekafka.protocol.records.metadata import (
     UnregisterBrokerRecord,
     UnregisterControllerRecord,
 )
+from wirekafka.runtime.machine import command
 
 _CONTROLLERS_SINCE = 15
 """The metadata.version (3.7-IV0) from which controllers register (KIP-919)."""
@@ -55,8 +56,8 @@ class BrokerAddress(NamedTuple):
     rack: str | None
 
 
-@dataclass(frozen=True)
-class RegisterController:
+@command
+class RegisterController(ControllerCommand[None]):
     """Register a controller; `incarnation_id` is random for every start, 16 bytes.
 
     `features` are the ranges of levels that it supports.
@@ -67,14 +68,14 @@ class RegisterController:
     endpoints: Sequence[Endpoint]
     features: Features = field(default_factory=lambda: SUPPORTED)
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[None]:
         """Return one registration record; none of this controller at an old metadata.version.
 
         Raises UNSUPPORTED_VERSION for another controller at an old metadata.version.
         """
         if state.image.metadata_version < _CONTROLLERS_SINCE:
             if self.id == state.config.node_id:
-                return Decision(())
+                return Decision((), None)
             raise KafkaError(
                 Error.UNSUPPORTED_VERSION,
                 "The current MetadataVersion is too old to support controller registrations.",
@@ -96,17 +97,18 @@ class RegisterController:
                         for name, (first, last) in self.features.items()
                     ],
                 )
-            ]
+            ],
+            None,
         )
 
 
-@dataclass(frozen=True)
-class UnregisterController:
+@command
+class UnregisterController(ControllerCommand[None]):
     """Remove the registration of a controller that does not return (since Kafka 4.4)."""
 
     id: int
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[None]:
         """Return one record.
 
         Raises INVALID_REQUEST for the active controller, UNSUPPORTED_VERSION, and
@@ -126,16 +128,18 @@ class UnregisterController:
                 Error.CONTROLLER_ID_NOT_REGISTERED,
                 f"Controller ID {self.id} is not currently registered.",
             )
-        return Decision([UnregisterControllerRecord(controller_id=self.id)])
+        return Decision([UnregisterControllerRecord(controller_id=self.id)], None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RegisterBroker:
+@command
+class RegisterBroker(ControllerCommand[int]):
     """Register a broker, fenced; the reply is its broker epoch.
 
     `epoch` is the log's end when this is submitted. The log directories are the ids in their
     `meta.properties`, 16 bytes each; `features` are the ranges of levels that the broker supports.
     """
+
+    _: KW_ONLY
 
     id: int
     incarnation_id: bytes
@@ -148,8 +152,8 @@ class RegisterBroker:
     does not report it, and is taken to have shut down cleanly."""
     features: Features = field(default_factory=lambda: SUPPORTED)
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Return the registration record, after those that remove it from ISRs.
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[int]:
+        """Return the registration record, after the records that remove the broker from ISRs.
 
         Raises DUPLICATE_BROKER_REGISTRATION while the session of another incarnation lasts,
         INVALID_REGISTRATION, and UNSUPPORTED_VERSION for a feature level that the broker does not
@@ -176,7 +180,7 @@ class RegisterBroker:
 
     def _join(
         self, state: ControllerState, existing: BrokerImage | None, record: RegisterBrokerRecord
-    ) -> Decision:
+    ) -> Decision[int]:
         """Register a new incarnation, which is in no ISR until it has caught up."""
         was_clean = self.previous_epoch is None or (
             existing is not None and existing.epoch == self.previous_epoch
@@ -194,7 +198,7 @@ class RegisterBroker:
         )
         records, rest = begin(state.image, (), sweep)
         if rest is not None:
-            return Decision(records, None, (), rest)
+            return Decision(records, self.epoch, (), rest)
         offset = self.epoch + len(records) - 1
         registered = partial(state.sessions.registered, self.id, offset)
         return Decision(records, self.epoch, [*sweep.ended, registered])
@@ -252,13 +256,13 @@ class RegisterBroker:
         )
 
 
-@dataclass(frozen=True)
-class UnregisterBroker:
+@command
+class UnregisterBroker(ControllerCommand[None]):
     """Remove a broker from the cluster. A broker that still runs must be restarted to return."""
 
     id: int
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[None]:
         """Return the records that move its leaderships and remove it.
 
         Raises BROKER_ID_NOT_REGISTERED.

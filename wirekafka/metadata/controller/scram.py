@@ -9,11 +9,17 @@ from dataclasses import dataclass
 
 from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.command import ControllerState, Decision, bounded
+from wirekafka.metadata.controller.command import (
+    ControllerCommand,
+    ControllerState,
+    Decision,
+    bounded,
+)
 from wirekafka.protocol.records.metadata import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
+from wirekafka.runtime.machine import command
 
 HASHES = {1: hashlib.sha256, 2: hashlib.sha512}
 """The hash function by mechanism: 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512."""
@@ -40,14 +46,14 @@ class Upsertion:
     salted_password: bytes
 
 
-@dataclass(frozen=True)
-class AlterCredentials:
+@command
+class AlterCredentials(ControllerCommand[dict[str, KafkaError | None]]):
     """Change credentials, at most one per user; the reply maps users to an error or None."""
 
     deletions: Sequence[Deletion]
     upsertions: Sequence[Upsertion]
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[dict[str, KafkaError | None]]:
         """Return a record for each user whose change is valid."""
         records: dict[str, Message] = {}
         reply: dict[str, KafkaError | None] = {}

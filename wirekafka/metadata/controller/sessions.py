@@ -43,7 +43,7 @@ class Sessions:
     def begin(self, brokers: Iterable[int], now_ms: int) -> None:
         """Start the sessions of unfenced brokers when this controller becomes active.
 
-        The own broker is left out: its registration is that of an earlier run of this process.
+        The own broker is left out: its registration is from an earlier run of this process.
         """
         for broker in brokers:
             if broker != self._own_id:
@@ -80,9 +80,9 @@ class Sessions:
         self._registrations[broker] = offset
 
     def registration_offset(self, broker: int, epoch: int) -> int:
-        """The offset of a broker's registration record; its epoch if that is not known.
+        """The offset of a broker's registration record; its epoch if the offset is unknown.
 
-        They differ if other records were written in the same batch.
+        Both differ if other records were written in the same batch.
         """
         return max(self._registrations.get(broker, epoch), epoch)
 
@@ -119,7 +119,7 @@ class Sessions:
         return Verdict.OVER if broker in self._overdue else Verdict.OVERDUE
 
     def excuse(self, broker: int, now_ms: int) -> None:
-        """Extend all brokers' sessions by the time since this one's deadline, plus `GRACE_MS`."""
+        """Extend all sessions by the time since this broker's deadline, plus `GRACE_MS`."""
         late_ms = now_ms - self._due[broker] + GRACE_MS
         self._overdue.clear()
         for each, due_ms in list(self._due.items()):

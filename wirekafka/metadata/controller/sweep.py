@@ -3,7 +3,7 @@
 A broker that is fenced may be in thousands of ISRs. All their changes in one decision would keep
 every other request waiting, so that they are written as several batches, as Kafka does with more
 records than a batch may have. A controller that takes over in between finds consistent metadata:
-what remains is done when the broker's session ends, or when it registers or returns.
+the remaining changes are made when the broker's session ends, or when it registers or returns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SweepKey(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """What remains to do for one broker.
+    """The remaining changes for one broker.
 
     `change` returns the record of a partition, or None. `last` returns the records that complete
     the sweep, and `ended` are the soft effects that then take place.
@@ -74,7 +74,7 @@ class Sweep:
 
 
 def in_portions(items: Iterable[T]) -> Iterator[list[T]]:
-    """Split the changes of a request that is not atomic, for a command each; at least one."""
+    """Split the changes of a non-atomic request into at least one portion, a command each."""
     remaining = iter(items)
     yield list(islice(remaining, PORTION))
     while portion := list(islice(remaining, PORTION)):
@@ -84,7 +84,7 @@ def in_portions(items: Iterable[T]) -> Iterator[list[T]]:
 def begin(
     image: MetadataImage, first: Sequence[Message], sweep: Sweep
 ) -> tuple[list[Message], Sweep | None]:
-    """The records before a sweep and those of its first portion; None if it has no other."""
+    """The records before and in a sweep's first portion, and the sweep unless it is complete."""
     records, end = sweep.portion(image, 0)
     return [*first, *records], sweep if end < len(sweep.pending) else None
 
@@ -94,7 +94,7 @@ class Running:
     """A sweep in progress: where its next portion begins, and the ticket of its command."""
 
     sweep: Sweep
-    ticket: Ticket
+    ticket: Ticket[Any]
     begin: int = PORTION
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from typing import NamedTuple
 
 from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.checkpoints import uuid_text
-from wirekafka.metadata.controller.command import MOST_RECORDS_PER_BATCH, ControllerState, Decision
+from wirekafka.metadata.controller.command import (
+    MOST_RECORDS_PER_BATCH,
+    ControllerCommand,
+    ControllerState,
+    Decision,
+)
 from wirekafka.protocol.records.metadata import DelegationTokenRecord, RemoveDelegationTokenRecord
+from wirekafka.runtime.machine import command
 from wirekafka.security.tokens import hmac_of, is_expired, may_renew
 
 _SUPPORTED_SINCE = 14
@@ -25,20 +31,22 @@ class NewToken(NamedTuple):
     hmac: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateToken:
+@command
+class CreateToken(ControllerCommand[NewToken]):
     """Create a token; the reply is a `NewToken`. Principals are texts such as "User:alice".
 
-    A `max_lifetime_ms` that is not positive, or larger than `delegation.token.max.lifetime.ms`,
-    is replaced by that.
+    A `max_lifetime_ms` that is not positive, or larger than `delegation.token.max.lifetime.ms`, is
+    replaced by this option's value.
     """
+
+    _: KW_ONLY
 
     owner: str
     requester: str
     renewers: Sequence[str]
     max_lifetime_ms: int
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[NewToken]:
         """Return the token's record. Raises KafkaError."""
         secret = _secret(state)
         if state.image.metadata_version < _SUPPORTED_SINCE:
@@ -59,19 +67,19 @@ class CreateToken:
         return Decision([token], NewToken(token, hmac_of(token.token_id, secret)))
 
 
-@dataclass(frozen=True, slots=True)
-class RenewToken:
-    """Set a later or earlier expiry; the reply is that in wall-clock milliseconds.
+@command
+class RenewToken(ControllerCommand[int]):
+    """Set a later or earlier expiry; the reply is the expiry in wall-clock milliseconds.
 
     A `period_ms` that is not positive, or larger than `delegation.token.expiry.time.ms`, is
-    replaced by that.
+    replaced by this option's value.
     """
 
     hmac: bytes
     requester: str
     period_ms: int
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[int]:
         """Return the changed record. Raises KafkaError."""
         token = _found(state, self.hmac)
         if is_expired(token, now_ms):
@@ -81,8 +89,8 @@ class RenewToken:
         return _expiring_at(token, now_ms + _limited(self.period_ms, limit_ms))
 
 
-@dataclass(frozen=True, slots=True)
-class ExpireToken:
+@command
+class ExpireToken(ControllerCommand[int]):
     """Set when a token expires; a negative `period_ms` removes it at once.
 
     The reply is the time of expiry in wall-clock milliseconds.
@@ -92,8 +100,8 @@ class ExpireToken:
     requester: str
     period_ms: int
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Return the changed record, or the one that removes the token. Raises KafkaError."""
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[int]:
+        """Return the changed record, or the record that removes the token. Raises KafkaError."""
         token = _found(state, self.hmac)
         _check_may_renew(token, self.requester)
         if self.period_ms < 0:
@@ -131,7 +139,7 @@ def _check_may_renew(token: DelegationTokenRecord, requester: str) -> None:
         raise KafkaError(Error.DELEGATION_TOKEN_OWNER_MISMATCH)
 
 
-def _expiring_at(token: DelegationTokenRecord, due_ms: int) -> Decision:
+def _expiring_at(token: DelegationTokenRecord, due_ms: int) -> Decision[int]:
     changed = copy(token)  # The image changes only when the record is replayed.
     changed.expiration_timestamp = min(token.max_timestamp, due_ms)
     return Decision([changed], changed.expiration_timestamp)

@@ -13,6 +13,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller import placement
 from wirekafka.metadata.controller.command import (
     MOST_RECORDS_PER_BATCH,
+    ControllerCommand,
     ControllerState,
     Decision,
     bounded,
@@ -27,6 +28,7 @@ from wirekafka.protocol.records.metadata import (
     TopicRecord,
 )
 from wirekafka.quotas.mutations import UNLIMITED, MutationQuota
+from wirekafka.runtime.machine import command
 
 NO_ID = bytes(16)
 _MIN_ISR = "min.insync.replicas"
@@ -55,15 +57,17 @@ class CreatedTopic(NamedTuple):
     configs: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class CreateTopics:
+@command
+class CreateTopics(ControllerCommand[dict[str, CreatedTopic | KafkaError]]):
     """Create topics independently; the reply maps names to a `CreatedTopic` or a `KafkaError`."""
 
     topics: Sequence[NewTopic]
     validate_only: bool = False
     quota: MutationQuota = UNLIMITED
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(
+        self, state: ControllerState, now_ms: int
+    ) -> Decision[dict[str, CreatedTopic | KafkaError]]:
         """Return the records of all topics that can be created, as one batch."""
         wanted = sum(max(topic.num_partitions, len(topic.assignments), 1) for topic in self.topics)
         if wanted > MOST_RECORDS_PER_BATCH:
@@ -230,14 +234,16 @@ class TopicReference(NamedTuple):
     id: bytes = NO_ID
 
 
-@dataclass(frozen=True)
-class DeleteTopics:
+@command
+class DeleteTopics(ControllerCommand[list[tuple[str | None, bytes, KafkaError | None]]]):
     """Delete topics independently; the reply has (name, id, error or None) for each, in order."""
 
     topics: Sequence[TopicReference]
     quota: MutationQuota = UNLIMITED
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(
+        self, state: ControllerState, now_ms: int
+    ) -> Decision[list[tuple[str | None, bytes, KafkaError | None]]]:
         """Return one RemoveTopicRecord each, which also removes partitions and configs."""
         records: list[Message] = []
         reply: list[tuple[str | None, bytes, KafkaError | None]] = []
@@ -279,15 +285,15 @@ class Growth:
     assignments: Sequence[Sequence[int]] | None = None
 
 
-@dataclass(frozen=True)
-class CreatePartitions:
+@command
+class CreatePartitions(ControllerCommand[dict[str, KafkaError | None]]):
     """Add partitions to topics independently; the reply maps names to None or a `KafkaError`."""
 
     topics: Sequence[Growth]
     validate_only: bool = False
     quota: MutationQuota = UNLIMITED
 
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[dict[str, KafkaError | None]]:
         """Return the partition records of all valid requests, as one batch."""
         records: list[Message] = []
         reply: dict[str, KafkaError | None] = {}

@@ -7,7 +7,7 @@ from wirekafka.runtime.observation import Committed
 
 
 class CommittedImage:
-    """A `Published` that is folded over the committed batches, and nothing else."""
+    """A `Published` image that is folded over the committed batches, without a host."""
 
     def __init__(self) -> None:
         self.image = MetadataImage()

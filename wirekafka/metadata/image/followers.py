@@ -1,4 +1,4 @@
-"""What partition leaders need from the metadata image: their followers' brokers, and throttles."""
+"""The parts of the metadata image for partition leaders: followers' brokers, and throttles."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ImageBrokers:
 def replication_throttle(
     image: MetadataImage, config: BrokerConfig, role: str
 ) -> ReplicationThrottle:
-    """The throttle of what this broker replicates; `role` is `leader` or `follower` (KIP-73)."""
+    """The throttle of this broker's replication; `role` is `leader` or `follower` (KIP-73)."""
     return _throttle(
         image,
         config.node_id,
@@ -43,7 +43,7 @@ def replication_throttle(
 
 
 def relocation_throttle(image: MetadataImage, config: BrokerConfig) -> ReplicationThrottle:
-    """The throttle of what this broker copies between its log directories (KIP-113)."""
+    """The throttle of copies between this broker's log directories (KIP-113)."""
     return _throttle(
         image,
         config.node_id,

@@ -44,7 +44,7 @@ def encode_frame(record: Message, metadata_version: int, with_elr: bool) -> byte
 
 
 def _framer(schema: type[Message], version: int) -> Callable[[Any], bytes]:
-    """Return what encodes and frames records of one schema, all in one version."""
+    """Return the function that encodes and frames records of one schema in one version."""
     encode = schema.encoder(version)
     head = bytearray()
     for number in (FRAME_VERSION, schema.key, version):
@@ -99,7 +99,7 @@ class MetadataCodec:
     """Batches of `__cluster_metadata`: framed values, no keys, never compressed."""
 
     def __init__(self, levels: Mapping[str, int] | None = None) -> None:
-        """`levels` are the feature levels so far; those in later batches replace them."""
+        """`levels` are the feature levels so far; levels in later batches replace them."""
         self._levels: dict[str, int] = dict(levels or {})
         self._framers: dict[type[Message], Callable[[Any], bytes]] = {}
         """By type, at these levels: one batch has thousands of records of one type."""

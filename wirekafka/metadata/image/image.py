@@ -20,7 +20,7 @@ LOST_DIRECTORY = bytes(15) + b"\x02"
 """Kafka's reserved ids: unknown since an older metadata.version, not yet known, failed."""
 _NOT_LOCATED = (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
 RESERVED_DIRECTORIES = 100
-"""Ids below this number are not those of log directories."""
+"""Ids below this number are reserved: no log directory has such an id."""
 _UNCHANGED = -2
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """ConfigResource types, as in records and requests."""
@@ -87,7 +87,7 @@ class PartitionImage:
         )
 
     def after(self, record: r.PartitionChangeRecord) -> PartitionImage:
-        """The partition with what the record sets; null means unchanged."""
+        """The partition with the fields that the record sets; null means unchanged."""
         keeps_leader = record.leader == _UNCHANGED
         recovery_state = record.leader_recovery_state
         return PartitionImage(
@@ -235,7 +235,7 @@ class MetadataImage:
         return [self.brokers[id] for id in sorted(self.brokers) if not self.brokers[id].fenced]
 
     def replay(self, record: Any) -> Sequence[Any]:
-        """Apply one record; those of a metadata transaction are applied at its end (KIP-868).
+        """Apply one record; records of a metadata transaction are applied at its end (KIP-868).
 
         Returns the records that have taken effect by this call.
         """
@@ -259,7 +259,7 @@ class MetadataImage:
         return applied
 
     def become(self, other: MetadataImage) -> None:
-        """Replace the contents by those of `other`, which must not be used afterwards."""
+        """Take over the contents of `other`, which must not be used afterwards."""
         generation = self.generation + 1
         other.security.acl_index.is_loaded = self.security.acl_index.is_loaded
         vars(self).update(vars(other))

@@ -1,8 +1,8 @@
 """Changes of one partition: replicas, ISR, eligible leaders and leader are decided together.
 
-Every command and every timer that changes a partition describes what it wants as a `Goal`. What
-follows from that (an election, the end of a reassignment, the eligible leader replicas of KIP-966,
-a new leader epoch) is the same whatever the reason for the change.
+Every command and every timer that changes a partition describes the wanted state as a `Goal`. The
+consequences (an election, the end of a reassignment, the eligible leader replicas of KIP-966, a new
+leader epoch) are the same whatever the reason for the change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wirekafka.protocol.records.metadata import PartitionChangeRecord
 from wirekafka.replication.partition.replica import NO_LEADER
 
 RECOVERED, RECOVERING = 0, 1
-"""The leaderRecoveryState; RECOVERING is that of a leader that was elected uncleanly (KIP-704)."""
+"""The leaderRecoveryState; RECOVERING marks a leader that was elected uncleanly (KIP-704)."""
 DIRECTORIES_SINCE = 17
 """The metadata.version (3.7-IV2) from which records have the log directories of replicas."""
 
@@ -33,12 +33,13 @@ class ElectionRule(Enum):
     PREFERRED = auto()
     """The first replica, if it may lead."""
     UNCLEAN = auto()
-    """As ONLINE; if no replica in sync is alive, the first one that is: records may be lost."""
+    """As ONLINE; if no replica in sync is alive, the first replica that is alive: records may be
+    lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What applies to all partitions of one topic, in one decision.
+    """The rules for all partitions of one topic, in one decision.
 
     `is_alive` says whether a replica is on an active broker, in a log directory that is in
     service. `default_directory` is the directory id of a new replica on a broker.
@@ -54,7 +55,7 @@ class Rules:
 
 @dataclass(slots=True)
 class Goal:
-    """What a partition is to become; None is unchanged.
+    """The wanted state of a partition; None is unchanged.
 
     `lost` are replicas that may lack records after an unclean shutdown, so that they are not
     eligible leaders. `directories` are ids of log directories by broker.
@@ -144,8 +145,8 @@ class _Change:
     def _eligible_leaders(self) -> list[int]:
         """Replicas that left the ISR while it was smaller than the minimum (KIP-966).
 
-        Apache Kafka 4.4 keeps those that a reassignment has removed. Added again, such a replica is
-        empty, and as an eligible leader it loses the records of all others.
+        Apache Kafka 4.4 keeps replicas that a reassignment has removed. A removed replica that is
+        added again is empty, and as an eligible leader it loses the records of all other replicas.
         """
         if not self._rules.has_elr or len(self._isr) >= self._rules.min_isr:
             return []

@@ -55,7 +55,7 @@ class SecurityImage:
             self.quotas[key] = record
 
     def frozen(self) -> SecurityImage:
-        """A copy that stays as it is while this one goes on."""
+        """A copy that stays unchanged while this image changes."""
         frozen = SecurityImage()
         frozen.acls, frozen.scram = dict(self.acls), dict(self.scram)
         frozen.quotas, frozen.tokens = dict(self.quotas), dict(self.tokens)

@@ -8,12 +8,14 @@ from typing import Protocol
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import KafkaError
+from wirekafka.log.directories.log_directory import UnusableDirectory
 from wirekafka.metadata.image.framing import MetadataCodec
 from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.replication.raft.metadata_log import MetadataLog
 
 logger = logging.getLogger(__name__)
 
+_CLEAN_INTERVAL_MS = 60_000
 _WORTH_SPARING_BYTES = 128 << 10
 """About 3,000 records, which a start reads in a few hundredths of a second."""
 
@@ -34,6 +36,7 @@ class SnapshotSchedule:
         self._written_ms = now_ms
         self._is_writing = False
         self._is_failing = False
+        self._cleaned_ms = now_ms
 
     def write_if_due(self, config: BrokerConfig, now_ms: int) -> bool:
         """Begin a snapshot if one is due; returns whether. It is written where the log's syncs run.
@@ -61,6 +64,16 @@ class SnapshotSchedule:
             self._is_writing = False
             raise
         return True
+
+    def clean_if_due(self, now_ms: int) -> None:
+        """Delete what is beyond the log's retention, once a minute as Kafka."""
+        if self._is_writing or now_ms - self._cleaned_ms < _CLEAN_INTERVAL_MS:
+            return
+        self._cleaned_ms = now_ms
+        try:
+            self._log.clean(now_ms)
+        except (OSError, KafkaError, UnusableDirectory) as error:
+            logger.error("Old metadata snapshots cannot be deleted; it is retried: %s", error)
 
     def write_at_stop(self) -> None:
         """Write a snapshot at shutdown if enough records have accumulated to slow the next start.

@@ -70,7 +70,7 @@ def controller_for_clients(image: MetadataImage, node_id: int) -> int:
 
 
 def nodes(image: MetadataImage, listener: str) -> Iterator[ReachableBroker]:
-    """Brokers that advertise the listener, fenced ones included, ordered by id."""
+    """Brokers that advertise the listener, fenced brokers included, ordered by id."""
     for id in sorted(image.brokers):
         endpoint = image.brokers[id].endpoint(listener)
         if endpoint is not None:

@@ -1,4 +1,4 @@
-"""Control records: transaction markers (KIP-98), and those of the metadata quorum (KIP-595)."""
+"""Control records: transaction markers (KIP-98) and records of the metadata quorum (KIP-595)."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def decode_marker(batch: Buffer, header: BatchHeader) -> Marker | None:
 
 
 def control_type(record: Record) -> int:
-    """The type of a control record, which may be one that `ControlType` lacks; -1 for no key."""
+    """The type of a control record as a number, which `ControlType` may lack; -1 for no key."""
     if record.key is None or len(record.key) < _KEY.size:
         return -1
     kind: int = _KEY.unpack_from(record.key)[1]

@@ -14,10 +14,10 @@ _VERSION = Struct(">h")
 
 
 def subscribed_topics(metadata: Iterable[bytes]) -> frozenset[str] | None:
-    """Return the topics of all these subscriptions; None if one cannot be decoded.
+    """Return the topics of all these subscriptions; None if any subscription cannot be decoded.
 
-    As by Kafka, only the fields of version 0 are read: some clients write a newer version number,
-    but not the fields that it adds.
+    As in Kafka, only the fields of version 0 are read: some clients write a newer version number
+    without the fields of that version.
     """
     decode = ConsumerProtocolSubscription.decoder(0)
     topics: set[str] = set()

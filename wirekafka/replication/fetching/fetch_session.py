@@ -1,4 +1,4 @@
-"""One fetch session (KIP-227): what was requested, and which partitions have not changed since."""
+"""One fetch session (KIP-227): the requested partitions, and the partitions without changes."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Session(Watched):
         self.follower_id = target.follower_id
         """The broker id of a follower; -1 for consumers."""
         self.connection_id = target.connection_id
-        """The connection on which it was opened."""
+        """The connection on which the session was opened."""
         self.uses_topic_ids = target.uses_topic_ids
         self.partitions = {wanted.key: wanted for wanted in target.wanted}
         self.active = dict(self.partitions) if target.is_follower else self.partitions

@@ -18,7 +18,7 @@ _EVICTION_MS = 120_000
 MOST_PARTITIONS = 200_000
 """Of the sessions of all consumers, each of less than 800 bytes: at the most 160 MB."""
 _LONGEST_TOPIC = 249
-"""In characters: a longer name is never that of a topic."""
+"""In characters: no topic has a longer name."""
 
 
 class PartitionResult(Protocol):
@@ -54,7 +54,7 @@ class PartitionResult(Protocol):
 
 
 class FetchContext(ABC):
-    """The partitions that one request fetches, and which of them its response includes."""
+    """The partitions that one request fetches, and the partitions that its response includes."""
 
     __slots__ = ()
 
@@ -173,7 +173,7 @@ class Incremental(FetchContext):
 class FetchSessions:
     """The fetch sessions of a broker, at most `max.incremental.fetch.session.cache.slots`.
 
-    A consumer's session ends with its connection, and as soon as a partition of it is refused.
+    A consumer's session ends with its connection, or when one of its partitions is refused.
     """
 
     def __init__(self, slots: int, chosen: random.Random | None = None):
@@ -187,14 +187,14 @@ class FetchSessions:
         self._partitions = 0
         """Of the sessions of consumers."""
         self.evictions = 0
-        """How many sessions had to make room for others."""
+        """How many sessions were evicted to make room for new sessions."""
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     @property
     def partitions(self) -> int:
-        """The partitions of all sessions, those of followers too."""
+        """The number of partitions in all sessions, followers' sessions included."""
         return sum(session.size for session in self._sessions.values())
 
     def open(self, target: FetchTarget, now_ms: int) -> FetchContext:
@@ -261,10 +261,11 @@ class FetchSessions:
         return Incremental(self, session)
 
     def _make_room(self, target: FetchTarget, now_ms: int) -> bool:
-        """Evict one session if the cache is full: an unused one, or one of lower priority.
+        """Evict an unused session, or a session of lower priority, if the cache is full.
 
-        Followers have priority over consumers, then larger sessions over smaller ones. Consumers
-        evict only sessions older than two minutes, so that they do not evict each other in turns.
+        Followers have priority over consumers, then larger sessions over smaller sessions.
+        Consumers evict only sessions older than two minutes, so that they do not evict each other
+        in turns.
         """
         if self._slots <= 0 or not (target.is_follower or self._has_room(target, now_ms)):
             return False
@@ -322,7 +323,7 @@ def _is_refused(wanted: Wanted, result: PartitionResult) -> bool:
 
 
 def _must_include(wanted: Wanted, result: PartitionResult) -> bool:
-    """Whether a response must include the partition; what it then sends is remembered."""
+    """Whether a response must include the partition; remembers the values that are sent."""
     changed = result.has_records or result.is_notable
     if wanted.sent_high_watermark != result.high_watermark:
         wanted.sent_high_watermark = result.high_watermark

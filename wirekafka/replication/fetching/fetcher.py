@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 _REVIEW_MS = 1_000
 _REVIEWED = 100
-"""How often, and how many partitions at a time, in turn, are compared with what was last requested:
+"""How often, and how many partitions at a time, in turn, are compared with the last request:
 retention may have moved their log start offsets."""
 
 _TRANSIENT = frozenset(
@@ -61,7 +61,7 @@ class Fetcher:
         self._session = FetcherSession()
         self._followed: dict[FollowedKey, _Followed] = {}
         self._changed: dict[FollowedKey, None] = {}
-        """Partitions whose position may differ from what was last requested."""
+        """Partitions whose position may differ from the position in the last request."""
         self._held_back: dict[FollowedKey, None] = {}
         """Partitions that cannot be fetched for now, because of an error or the throttle."""
         self._out_of_range: dict[FollowedKey, None] = {}
@@ -167,7 +167,7 @@ class Fetcher:
         self._session.interrupt()
 
     def take(self, key: FollowedKey, fetched: FetchedPartition, now_ms: int) -> None:
-        """Append what a response has for one partition; no effect if it is no longer followed.
+        """Append a response's records of one partition; no effect if it is no longer followed.
 
         Errors are logged, and the partition is fetched again later.
         """
@@ -362,13 +362,13 @@ class _Followed:
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.retry_ms = 0
-        """The time before which it is not fetched."""
+        """The time before which the partition is not fetched."""
         self.is_fenced = False
-        """Whether the leader has a newer leader epoch, so that this one cannot be fetched."""
+        """Whether the leader has a newer leader epoch, so that fetches in the known epoch fail."""
         self.lag: int | None = None
         """From the end of its log to the leader's high watermark; None until that is known."""
         self.last_error: int | None = None
-        """The last error, which is logged again only after another one or a success."""
+        """The last error, which is logged again only after another error or a success."""
 
     def watch(self) -> None:
         """Continue with the partition once its sync has finished."""

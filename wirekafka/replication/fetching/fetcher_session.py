@@ -1,4 +1,4 @@
-"""The follower's side of a fetch session (KIP-227): what was requested, and what to send next."""
+"""The follower's side of a fetch session (KIP-227): the last request, and the next changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Plan(NamedTuple):
 
 
 class FetcherSession:
-    """The session with one leader; its first request is full, later ones are incremental.
+    """The session with one leader: its first request is full, later requests are incremental.
 
     A response must be processed before the next request is planned. If the leader grants no
     session, because its cache is full, every request is full.
@@ -61,7 +61,7 @@ class FetcherSession:
     def incremental(
         self, wanted: Mapping[FollowedKey, PartitionFetch], unwanted: Iterable[FollowedKey]
     ) -> Plan | None:
-        """Return a request with the changes of the session; None if no partition is left in it."""
+        """Return a request with the session's changes; None if the session has no partition."""
         requested = self.requested
         changed = {key: at for key, at in wanted.items() if requested.get(key) != at}
         forgotten = [key for key in unwanted if requested.pop(key, None) is not None]

@@ -29,7 +29,7 @@ _NOT_DIVERGING = _PartitionData().diverging_epoch
 """The default, which most partitions of a response share."""
 
 _HAS_TOPIC_IDS_SINCE = 13
-"""The first version of which frames are written and read here; the layouts are of these."""
+"""The first version whose frames are written and read here; the layouts are of this version."""
 _NONE, _NO_TAGS = 1, b"\0"
 """An empty array's size, as a compact array has it, and no tagged fields."""
 _INT32 = Struct(">i")
@@ -49,7 +49,7 @@ preferred replica, and the first byte of the records' size."""
 
 
 class LeaderResponse(NamedTuple):
-    """What a follower needs of a Fetch response."""
+    """The parts of a Fetch response that a follower needs."""
 
     error: int
     session_id: int
@@ -58,7 +58,7 @@ class LeaderResponse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What all requests of a follower have in common until the configuration changes."""
+    """The fields that all requests of a follower share until the configuration changes."""
 
     node_id: int
     broker_epoch: int
@@ -113,9 +113,9 @@ class FollowerFetch(OutgoingRequest):
 
 
 class FetchTemplate:
-    """Encodes Fetch requests that forget no partition, and packs only what changes between them.
+    """Encodes Fetch requests that forget no partition, and packs only their changing fields.
 
-    That is the correlation id, the session's epoch, and the partitions.
+    These are the correlation id, the session's epoch, and the partitions.
     """
 
     __slots__ = ("_epoch_at", "_head", "_session_id", "_tail", "_terms", "_version")
@@ -185,7 +185,7 @@ def fetch_request(plan: Plan, terms: Terms) -> FetchRequest:
 
 
 def leader_response(response: FetchResponse) -> LeaderResponse:
-    """Return what a follower needs of any response."""
+    """Return the parts of any response that a follower needs."""
     return LeaderResponse(
         response.error_code,
         response.session_id,

@@ -1,4 +1,4 @@
-"""The positions of fetching clients, to monitor those that commit no offsets, such as Spark."""
+"""The positions of fetching clients, to monitor clients that commit no offsets, such as Spark."""
 
 from __future__ import annotations
 

@@ -33,8 +33,9 @@ class ReplicationThrottle:
     def applies_to(self, index: int, throttled: Sequence[str]) -> bool:
         """Whether a partition is in its topic's list of throttled replicas.
 
-        The list is `leader.replication.throttled.replicas` or that of followers: `*`, or pairs of
-        partition and broker, joined by a colon.
+        The list is `leader.replication.throttled.replicas` or
+        `follower.replication.throttled.replicas`: `*`, or pairs of partition and broker, joined by
+        a colon.
         """
         if not throttled:
             return False

@@ -11,7 +11,7 @@ from wirekafka.runtime.replicated_log import Buffer
 
 @dataclass(slots=True, kw_only=True)  # Frozen, it would take three times as long to make.
 class PartitionResponse:
-    """What a leader's Fetch response has of one partition, if that has no error."""
+    """The offsets of one partition in a leader's Fetch response, if it has no error there."""
 
     records: Buffer
     high_watermark: int
@@ -97,8 +97,8 @@ class ReplicaFollower:
     def return_to_range(self, start_offset: int, end_offset: int, now_ms: int) -> None:
         """Recover from OFFSET_OUT_OF_RANGE, given the start and end offset of the leader's log.
 
-        A log that is too long is truncated. One that ends before the leader's starts, because the
-        replica was offline for longer than the retention, restarts at `start_offset`, empty.
+        A log that is too long is truncated. A log that ends before the leader's log starts, because
+        the replica was offline for longer than the retention, restarts at `start_offset`, empty.
         Raises KafkaError.
         """
         log = self._log

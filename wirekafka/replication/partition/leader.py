@@ -89,7 +89,7 @@ class Leader:
     def assign(self) -> None:
         """Take over the replicas and the ISR that the controller decided.
 
-        Ends a proposal that was based on an older partition epoch. One that is based on this epoch
+        Ends a proposal that was based on an older partition epoch. A proposal based on this epoch
         is still undecided: the metadata feed may deliver a decision that is known already.
         """
         leadership = self._replica.leadership
@@ -102,7 +102,7 @@ class Leader:
         self.configure()
 
     def configure(self) -> None:
-        """Take over the log's configuration, and commit what it or a new ISR permits."""
+        """Take over the log's configuration, and commit if it or a new ISR permits."""
         leadership = self._replica.leadership
         config = self._log.config
         wanted = config.min_insync_replicas
@@ -298,7 +298,7 @@ class Leader:
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start offset of the live replicas: all have deleted what is below."""
+        """The smallest log start offset of the live replicas; the records below are deleted."""
         alive_epoch = self._replica.brokers.alive_epoch
         return min(
             (
@@ -322,7 +322,7 @@ class Leader:
 
     @property
     def lacks_maximal_replicas(self) -> bool:
-        """As `lacks_replicas`, but for `maximal_isr`, with replicas that are only proposed."""
+        """As `lacks_replicas`, but counts `maximal_isr`, with replicas that are only proposed."""
         if self._proposed is None:
             return self.lacks_replicas
         wanted = self._log.config.min_insync_replicas
@@ -331,8 +331,8 @@ class Leader:
     def isr_change(self, now_ms: int) -> IsrChange | None:
         """Return the ISR change that followers' positions call for now; None if there is none.
 
-        Lagging followers are removed in a change of their own, before others are added, because
-        the controller refuses a change as a whole. None also while a change is proposed.
+        Lagging followers are removed in a change of their own, before new followers are added,
+        because the controller refuses a change as a whole. None also while a change is proposed.
         """
         if self._proposed is not None or self._is_alone:
             return None
@@ -362,7 +362,7 @@ class Leader:
         self.advance()
 
     def advance(self) -> bool:
-        """Raise the high watermark to what every in-sync replica has; returns whether it rose."""
+        """Raise the high watermark to the in-sync replicas' lowest end; returns whether it rose."""
         replica = self._replica
         # Offsets from before this epoch count as durable: nothing syncs them again.
         end_offset = max(replica.durable_end_offset, self.epoch_start_offset)
@@ -408,7 +408,7 @@ class Leader:
         )
 
     def _reached_by_all(self, end_offset: int) -> int:
-        """The offset that the leader and all followers have reached that are in sync or joining.
+        """The offset that the leader and all followers in sync or about to join have reached.
 
         A follower that has caught up but is not in the ISR yet counts too: otherwise the high
         watermark could keep ahead of it, and it would never join.

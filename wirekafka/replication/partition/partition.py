@@ -52,8 +52,8 @@ class Partition(Replica):
     def use_log(self, log: Log) -> None:
         """Continue on a copy of the log in another directory, in the present role.
 
-        The copy has the same batches; producer states, guards of transactions among them, are
-        passed on to it.
+        The copy has the same batches; it takes over the producer states, with the guards of
+        transactions.
         """
         old = self.log
         assert (log.start_offset, log.end_offset) == (old.start_offset, old.end_offset)
@@ -118,7 +118,7 @@ class Partition(Replica):
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
         """Raise KafkaError unless a request has the current leader epoch (KIP-320), or -1 for any.
 
-        FENCED_LEADER_EPOCH for an older epoch, UNKNOWN_LEADER_EPOCH for a newer one.
+        FENCED_LEADER_EPOCH for an older epoch, UNKNOWN_LEADER_EPOCH for a newer epoch.
         """
         leader_epoch = self.leadership.leader_epoch
         if current_leader_epoch != leader_epoch and current_leader_epoch != NO_EPOCH:
@@ -129,7 +129,7 @@ class Partition(Replica):
             )
 
     def synced(self) -> bool:
-        """Acknowledge a finished sync; False if records appended since need another one."""
+        """Acknowledge a finished sync; False if records appended since need another sync."""
         self.note_synced()
         if self.leader is not None:
             self.leader.advance()
@@ -231,13 +231,13 @@ class Partition(Replica):
         return FoundOffset.of(self.log.max_timestamp_offset())
 
     def at_timestamp(self, timestamp: int) -> FoundOffset | None:
-        """The first local record with this timestamp, in ms, or a later one; None if none."""
+        """The first local record with this timestamp in ms or later; None if there is none."""
         return FoundOffset.of(self.log.offset_for_timestamp(timestamp))
 
     def check_available(self) -> None:
         """Raise KafkaError(OFFSET_NOT_AVAILABLE) while a new leader's high watermark is unknown.
 
-        A client might otherwise get an offset below one that it got earlier (KIP-207).
+        A client might otherwise get an offset below an offset that it got earlier (KIP-207).
         """
         if self.leader is not None and self.high_watermark < self.leader.epoch_start_offset:
             raise KafkaError(Error.OFFSET_NOT_AVAILABLE)

@@ -24,7 +24,7 @@ class ReadResult:
 
 @dataclass(slots=True, kw_only=True)
 class ReadRange:
-    """What to read: the first offset, the upper bound, and the maximal size in bytes."""
+    """The range of a read: the first offset, the upper bound, and the maximal size in bytes."""
 
     offset: int
     max_bytes: int

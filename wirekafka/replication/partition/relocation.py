@@ -30,7 +30,7 @@ _SUFFIX_LENGTH = len(f".{bytes(16).hex()}{FUTURE_SUFFIX}")
 
 
 class Relocation:
-    """One replica and its future log, which follows the present one until it takes its place."""
+    """One replica and its future log, which follows the present log until it replaces that log."""
 
     def __init__(self, moved: Partition, log: Log):
         self.partition = moved
@@ -50,7 +50,7 @@ class Relocation:
 
     @property
     def has_caught_up(self) -> bool:
-        """Whether the future log is equal to the present one."""
+        """Whether the future log is equal to the present log."""
         present, future = self.partition.log, self.log
         return (
             future.end_offset == present.end_offset
@@ -132,7 +132,7 @@ class Holder(Protocol):
 
 
 class Relocations:
-    """The replicas of a broker that are moving, and the directories of new ones.
+    """The moving replicas of a broker, and the directories of new replicas.
 
     `places` has the directory of each log in service.
     """
@@ -146,11 +146,12 @@ class Relocations:
         """Called when there is something to copy."""
 
     def move(self, key: TopicPartition, path: str) -> None:
-        """Begin to move a replica to another directory; back to its own cancels that.
+        """Begin to move a replica to another directory; a move back to its own directory cancels.
 
-        One that is not here yet will be created there. KafkaError: LOG_DIR_NOT_FOUND,
-        INVALID_REPLICA_ASSIGNMENT for a cordoned one, INVALID_TOPIC_EXCEPTION for a name too long,
-        UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE, KAFKA_STORAGE_ERROR.
+        A replica that is not here yet will be created in that directory. KafkaError:
+        LOG_DIR_NOT_FOUND, INVALID_REPLICA_ASSIGNMENT for a cordoned directory,
+        INVALID_TOPIC_EXCEPTION for a name too long, UNKNOWN_TOPIC_OR_PARTITION,
+        REPLICA_NOT_AVAILABLE, KAFKA_STORAGE_ERROR.
         """
         topic, index = key
         if len(f"{topic}-{index}") + _SUFFIX_LENGTH > LONGEST_NAME:
@@ -198,9 +199,9 @@ class Relocations:
                 del self.moving[key]
 
     def create_log(self, identity: PartitionIdentity, config: TopicConfig) -> LogDirectory:
-        """Create the log of a new replica, in the directory that is returned.
+        """Create the log of a new replica, and return its directory.
 
-        That is the requested one, or else the one with fewest logs. Raises
+        The directory is the requested one, or else the directory with the fewest logs. Raises
         KafkaError(KAFKA_STORAGE_ERROR).
         """
         topic, topic_id, index = identity
@@ -226,7 +227,7 @@ class Relocations:
                     self._begin(Relocation(partition, log))
 
     def complete(self, relocation: Relocation) -> None:
-        """Put a future log that has caught up in the place of the present one. Raises OSError."""
+        """Replace the present log by a future log that has caught up. Raises OSError."""
         key, partition, log = relocation.key, relocation.partition, relocation.log
         assert relocation.has_caught_up and self.moving.get(key) is relocation
         source = self._places[key]
@@ -248,8 +249,8 @@ class Relocations:
     def locate_logs(self, topics: Mapping[str, Topic]) -> None:
         """Note the directory of each log that was loaded, in `places`.
 
-        A crash at the end of a move leaves two logs of one replica. The shorter one is set aside as
-        stray, or the one of an earlier topic of that name.
+        A crash at the end of a move leaves two logs of one replica. The shorter log is set aside as
+        stray, or the log of an earlier topic of the same name.
         """
 
         def rank(directory: LogDirectory, key: TopicPartition) -> tuple[bool, int]:

@@ -30,7 +30,7 @@ class RemoteResult(ReadResult):
 class RemoteLog(Protocol):
     """The records of a partition from `start_offset` up to the start of the local log.
 
-    A read starts when its method is called, so that those of several partitions run concurrently.
+    A read starts when its method is called, so that reads of several partitions run concurrently.
     Awaiting it raises `KafkaError`.
     """
 
@@ -41,4 +41,4 @@ class RemoteLog(Protocol):
         """Read whole batches from `wanted.offset` on into `found`, which has the offsets set."""
 
     def offset_for_timestamp(self, timestamp: int) -> Pending[TimestampOffset | None]:
-        """The first remote record with that timestamp in ms or a later one."""
+        """The first remote record with this timestamp in ms or a later timestamp."""

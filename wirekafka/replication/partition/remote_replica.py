@@ -1,4 +1,4 @@
-"""What a leader knows of a follower: how far it has fetched, and since when it keeps up."""
+"""A leader's knowledge of a follower: how far it has fetched, and since when it keeps up."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RemoteReplica:
 
     @property
     def caught_up_ms(self) -> int:
-        """The latest time at which it is known to have had the leader's whole log."""
+        """The latest time at which the follower is known to have had the leader's whole log."""
         session = self._session
         return (
             self._caught_up_ms if session is None else max(self._caught_up_ms, session.fetched_ms)
@@ -58,8 +58,8 @@ class RemoteReplica:
     def begin_epoch(self, leader_end_offset: int, now_ms: int, *, in_sync: bool) -> None:
         """Start a new leader epoch: a follower in the ISR is taken to have caught up now.
 
-        Its position counts only once it fetches in this epoch: since the last one, unknown to this
-        broker, it may have followed another leader, or lost its replica and got it again.
+        Its position counts only once it fetches in this epoch: unknown to this broker, it may have
+        followed another leader since the last epoch here, or lost its replica and got it again.
         """
         self._caught_up_ms = now_ms if in_sync else 0
         self._fetched_ms = self._caught_up_ms
@@ -72,8 +72,9 @@ class RemoteReplica:
     ) -> None:
         """Note a fetch from `fetch_offset` on.
 
-        A follower keeps up if it fetches from what was the end of the log at its last fetch: it
-        had everything at that time, even if steady appends keep it from ever reaching the end.
+        A follower keeps up if it fetches from the offset that was the end of the log at its last
+        fetch: it had the whole log at that time, even if steady appends keep it from ever reaching
+        the end.
         """
         if self._session is not None:
             self.wake(self._session)
@@ -114,9 +115,9 @@ class IsrMember(NamedTuple):
 class IsrChange(NamedTuple):
     """A new ISR to propose to the controller with AlterPartition (KIP-497).
 
-    The epochs are those the leader knew when it computed the change; the controller refuses a
-    change that is based on outdated ones. A leader has always recovered: its recovery state is 0,
-    also after an unclean election (KIP-704).
+    The epochs are the epochs that the leader knew when it computed the change; the controller
+    refuses a change based on outdated epochs. A leader has always recovered: its recovery state is
+    0, also after an unclean election (KIP-704).
     """
 
     members: tuple[IsrMember, ...]

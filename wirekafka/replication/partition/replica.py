@@ -1,4 +1,4 @@
-"""A replica of a partition: its log, its high watermark, and what waits for either to advance."""
+"""A replica of a partition: its log, its high watermark, and the requests that wait for either."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 NO_EPOCH = -1
 NO_LEADER = -1
-"""The leader's id of a partition, or of the quorum, that has none or an unknown one."""
+"""The leader's id of a partition or a quorum whose leader is absent or unknown."""
 
 
 class PartitionIdentity(NamedTuple):
-    """A partition's topic, the id of that topic (16 bytes), and its index."""
+    """A partition's topic, the topic's id (16 bytes), and the partition's index."""
 
     topic: str
     topic_id: bytes
@@ -47,7 +47,7 @@ class Leadership:
 
 
 class Brokers(Protocol):
-    """What a leader has to know about the brokers of its followers."""
+    """A leader's view of the brokers of its followers."""
 
     @property
     def max_lag_ms(self) -> int:
@@ -222,7 +222,7 @@ class Replica(Watched):
         self.set_high_watermark(self.within_log(offset))
 
     def within_log(self, offset: int) -> int:
-        """Return the offset itself, or the start or end of the log if it is outside of them."""
+        """Return the offset, bounded by the start and the end of the log."""
         log = self.log
         if log.start_offset <= offset <= log.end_offset:
             return offset

@@ -25,10 +25,10 @@ class Watched:
 
 
 class Watcher(Protocol):
-    """Is called at every change of what it watches, until it is removed from `watchers`."""
+    """Is called at every change of a watched object, until it is removed from `watchers`."""
 
     def look(self, changed: Watched) -> None:
-        """Check whether the change is the one waited for."""
+        """Check whether the change ends the wait."""
 
 
 class WaitingRequest(Protocol):

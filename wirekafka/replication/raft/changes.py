@@ -33,7 +33,7 @@ class _Change:
     expires_at_ms: int
     adding: AddVoter | None = None
     end_offset: int | None = None
-    promise: Promise = field(default_factory=Promise)
+    promise: Promise[None] = field(default_factory=Promise)
 
 
 class VoterChanges:
@@ -51,7 +51,7 @@ class VoterChanges:
         """When the change in progress fails; None if there is none."""
         return self._change.expires_at_ms if self._change is not None else None
 
-    def add(self, request: AddVoter, sending: Sending, now_ms: int) -> Promise:
+    def add(self, request: AddVoter, sending: Sending, now_ms: int) -> Promise[None]:
         """Begin to add a voter, by requesting the versions that it supports; see `Raft`."""
         voters = self._check_ready("adding", now_ms)
         if request.voter.id in voters.ids:
@@ -77,7 +77,7 @@ class VoterChanges:
         sending.send(SupportedVersions(), request.voter, endpoint)
         return self._change.promise
 
-    def remove(self, request: RemoveVoter, now_ms: int) -> Promise:
+    def remove(self, request: RemoveVoter, now_ms: int) -> Promise[None]:
         """Append the voter set without a voter; see `Raft`."""
         voters = self._check_ready("removing", now_ms)
         if voters.get(request.voter.id) is None or not voters.contains(request.voter):
@@ -93,7 +93,7 @@ class VoterChanges:
         self._append(change, voters.removing(request.voter))
         return change.promise
 
-    def update(self, request: UpdateVoter, now_ms: int) -> Promise:
+    def update(self, request: UpdateVoter, now_ms: int) -> Promise[None]:
         """Append the voter set with other endpoints of a voter; see `Raft`."""
         voters = self._check_ready("updating", now_ms)
         if not _supports(request.versions, self._log.kraft_version):
@@ -105,7 +105,7 @@ class VoterChanges:
         before = voters.get(key.id)
         if before is None or before.key != key:
             raise KafkaError(Error.VOTER_NOT_FOUND)
-        done = Promise()
+        done: Promise[None] = Promise()
         done.set(None)
         if before != voter:
             self._log.append_control([_record(voters.updating(voter))])
@@ -113,7 +113,7 @@ class VoterChanges:
         return done
 
     def answered(self, answer: VersionsAnswer | KafkaError, now_ms: int) -> None:
-        """Append the voter set with the new voter, once it is known what that one supports."""
+        """Append the voter set with the new voter, once its supported versions are known."""
         change = self._change
         if change is None or change.adding is None or change.end_offset is not None:
             return

@@ -18,7 +18,7 @@ Later = Callable[[Callable[[], None], BaseException], None]
 
 
 class Deliveries:
-    """The observers of one log, and what is committed but could not be read for them yet."""
+    """The observers of one log, and the committed batches that could not be read for them yet."""
 
     def __init__(self, read: Read, codec: RecordCodec, later: Later):
         self.observations: list[Observation] = []
@@ -32,7 +32,7 @@ class Deliveries:
     def add(self, offset: int, end_offset: int) -> None:
         """Queue the batches between two offsets. Raises KafkaError if they cannot be read.
 
-        After an error that passes, they follow later, and those added meanwhile with them.
+        After a passing error the batches are delivered later, with all batches added meanwhile.
         """
         self._end = end_offset
         if self._missing is not None:
@@ -50,12 +50,12 @@ class Deliveries:
             self._later(self._go_on, error)
 
     def add_snapshot(self, records: Sequence[object], end_offset: int) -> None:
-        """Queue a snapshot, which replaces whatever came before it."""
+        """Queue a snapshot, which replaces everything queued before."""
         self._missing = None
         self._queue(Committed(records, end_offset, is_snapshot=True))
 
     def deliver(self) -> None:
-        """Deliver what is queued."""
+        """Deliver the queued batches and snapshots."""
         for observation in self.observations:
             observation.deliver()
 

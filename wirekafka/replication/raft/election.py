@@ -15,7 +15,7 @@ from wirekafka.replication.raft.quorum_state import QuorumState
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """What a node must not forget of an epoch: the leader, once known, and its own vote."""
+    """The durable state of an epoch: the leader, once known, and the node's own vote."""
 
     epoch: int = 0
     leader_id: int = NO_LEADER
@@ -34,7 +34,7 @@ class Elected:
 
 
 def is_up_to_date(request: Vote, last_epoch: int, end_offset: int) -> bool:
-    """Whether a candidate's log has at least what one has that ends there (Raft 5.4.1)."""
+    """Whether a candidate's log is at least as complete as a log that ends there (Raft 5.4.1)."""
     return (request.last_epoch, request.end_offset) >= (last_epoch, end_offset)
 
 
@@ -58,7 +58,7 @@ class Election:
         return self._stored == self._version
 
     def load(self) -> None:
-        """Read what was stored. Raises `BadQuorumState`."""
+        """Read the stored epoch, leader and vote. Raises `BadQuorumState`."""
         state = self._log.read_state()
         newest = self._log.last_epoch
         if state is None or state.leader_epoch < newest:

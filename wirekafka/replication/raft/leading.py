@@ -1,4 +1,4 @@
-"""A leader's knowledge of the other replicas: what is committed, and whether it still leads."""
+"""A leader's knowledge of the other replicas: its high watermark, and whether it still leads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CAUGHT_UP_SESSION_MS = 3_600_000
 
 @dataclass(slots=True)
 class QuorumReplica:
-    """What the leader knows of another replica; -1 for what it does not know."""
+    """The leader's knowledge of another replica; -1 for unknown values."""
 
     key: ReplicaKey
     end_offset: int = -1
@@ -25,7 +25,7 @@ class QuorumReplica:
     leader_end_at_fetch: int = -1
 
     def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
-        """Note a Fetch; a replica is caught up while it has what the log had at its last one."""
+        """Note a Fetch; a replica is caught up if it has reached the end at its previous Fetch."""
         if offset >= leader_end:
             self.last_caught_up_ms = max(now_ms, self.last_caught_up_ms)
         elif self.leader_end_at_fetch >= 0 and offset >= self.leader_end_at_fetch:
@@ -49,7 +49,7 @@ class Leading:
         self._check_at_ms = now_ms + check_quorum_ms
         self.start_offset = start_offset
         self.high_watermark: int | None = None
-        """What is committed; None until that covers a record of this epoch."""
+        """The high watermark; None until it covers a record of this epoch."""
         self.pending: set[int] = set()
         """The voters that have to be informed of the leader, and have not acknowledged it."""
         self.announce_at_ms = now_ms
@@ -57,7 +57,7 @@ class Leading:
 
     @property
     def others(self) -> list[QuorumReplica]:
-        """The other voters, the one with the longest log first."""
+        """The other voters, by the length of their logs, the longest first."""
         found = [each for id, each in self._voters.items() if id != self._own.id]
         return sorted(found, key=lambda replica: (-replica.end_offset, replica.key.id))
 
@@ -67,7 +67,7 @@ class Leading:
         return self._check_at_ms if self._majority_of_others else None
 
     def use(self, voters: VoterSet) -> None:
-        """Take up a voter set; those that are no voters any more become observers."""
+        """Take up a voter set; removed voters become observers."""
         if voters is self._voter_set:
             return
         self._voter_set = voters
@@ -102,8 +102,9 @@ class Leading:
     def advanced(self, own_synced_end: int) -> int | None:
         """Recompute the high watermark; returns it if it has risen.
 
-        That is what a majority has synced, once it covers a record of this epoch: records of
-        earlier epochs alone could still be replaced by a later leader (Raft 5.4.2).
+        The high watermark is the offset up to which a majority has synced, once it covers a record
+        of this epoch: records of earlier epochs alone could still be replaced by a later leader
+        (Raft 5.4.2).
         """
         ends = sorted(self._end_of(each, own_synced_end) for each in self._voters.values())
         if not ends:

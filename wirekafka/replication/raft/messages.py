@@ -42,7 +42,7 @@ class ReplicaKey(NamedTuple):
 class LeaderAndEpoch(NamedTuple):
     """A leader epoch and its leader, -1 while unknown, as every response reports it.
 
-    `endpoints` are the leader's listeners; a response names at most the one that it came by.
+    `endpoints` are the leader's listeners; a response names at most the listener that served it.
     """
 
     leader_id: int = NO_LEADER
@@ -85,7 +85,7 @@ class BeginEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndEpoch:
-    """A leader resigns, and proposes successors, the one with the longest log first.
+    """A leader resigns, and proposes successors, by the length of their logs, the longest first.
 
     `preferred` are voters (EndQuorumEpoch). `leadership` has the epoch that ends.
     """
@@ -106,9 +106,9 @@ class EpochAnswer:
 class FetchPosition:
     """The parameters of a Fetch of the metadata log.
 
-    `leader_epoch` is the epoch the replica believes in, `last_fetched_epoch` that of its last
-    record (-1: none), `high_watermark` its own (-1: unknown). A voter has synced everything below
-    `offset`. `replica` has the id -1 for a consumer, which does not count as a replica.
+    `leader_epoch` is the epoch that the replica believes in, `last_fetched_epoch` the epoch of its
+    last record (-1: none), `high_watermark` its own (-1: unknown). A voter has synced everything
+    below `offset`. `replica` has the id -1 for a consumer, which does not count as a replica.
     """
 
     replica: ReplicaKey
@@ -229,15 +229,15 @@ Request = (
     | RemoveVoter
     | UpdateVoter
 )
-"""What a node sends to another one."""
+"""The requests that nodes send to each other."""
 
 Answer = VoteAnswer | EpochAnswer | FetchAnswer | SnapshotAnswer | VersionsAnswer | ChangeAnswer
-"""What a node responds; a response with an error reports the leadership as well."""
+"""The responses of nodes; a response with an error reports the leadership as well."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outgoing:
-    """A request to be sent, and to be passed to `Raft.answered` with what became of it.
+    """A request to be sent, and then passed to `Raft.answered` with its response or error.
 
     `to` and `endpoint` are None for a request to any node of the quorum, because the leader is not
     known: one of `controller.quorum.bootstrap.servers`, or the configured voters. Otherwise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from wirekafka.clock import Clock
@@ -24,13 +24,14 @@ from wirekafka.runtime.replicated_log import Buffer
 logger = logging.getLogger(__name__)
 
 _READ_BYTES = 1 << 20
-_KEPT_SNAPSHOTS = 2
+_FEWEST_SNAPSHOTS = 2
 _RETRY_MS = 200
 
 
 Sync = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
-"""Calls its first argument, which syncs files, on any thread, and then the second one, on the
-caller's thread, with None or the exception that was raised. Both may happen before it returns."""
+"""Calls its first argument, which syncs files, on any thread, and then its second argument, on the
+caller's thread, with None or the exception that the sync raised. Both calls may happen before it
+returns."""
 
 
 def sync_inline(run: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
@@ -47,11 +48,26 @@ class WrongQuorum(UnusableDirectory):
     """The metadata log belongs to a quorum with other voters, or cannot be read without them."""
 
 
+class MetadataRetention(NamedTuple):
+    """How much of the metadata log and of its snapshots is kept; a negative limit is none.
+
+    Options: `metadata.max.retention.bytes`, `metadata.max.retention.ms`.
+    """
+
+    max_bytes: int
+    max_ms: int
+
+
+AS_LITTLE_AS_POSSIBLE = MetadataRetention(0, -1)
+"""Keeps the two newest snapshots, and what of the log the older one does not cover."""
+
+
 class _SnapshotWriting(NamedTuple):
-    """A snapshot file that `run` writes, and the size of the log that it covers."""
+    """A snapshot file that `run` writes, the size of the log that it covers, and its age."""
 
     id: SnapshotId
     covered_bytes: int
+    contained_ms: int
     run: Callable[[], None]
 
 
@@ -61,11 +77,14 @@ class MetadataLog:
     The control records of kraft.version and the voters are noted as batches are read.
     """
 
-    def __init__(self, log: Log, disk: Disk, clock: Clock, sync: Sync):
+    def __init__(
+        self, log: Log, disk: Disk, clock: Clock, sync: Sync, retention: MetadataRetention
+    ):
         self._log = log
         self._disk = disk
         self._clock = clock
         self._sync = sync
+        self._retention = retention
         self._history = QuorumHistory()
         # The control records below this offset are in the history.
         self._noted_end = 0
@@ -73,10 +92,12 @@ class MetadataLog:
         self._snapshot = SnapshotId(0, 0)
         # The snapshot files, newest first; None before they are listed, and after a change.
         self._listed: list[SnapshotId] | None = None
+        # The timestamps of the newest records in snapshots, as far as they were needed.
+        self._contained_ms: dict[SnapshotId, int] = {}
         self._committed = 0
         self._last_append_ms = 0
         self._is_writing_snapshot = False
-        self._settled: list[Promise] = []
+        self._settled: list[Promise[None]] = []
         self._is_ended = False
         # Whether something is being repeated after an error that passes; logged once.
         self._is_repeating = False
@@ -110,9 +131,9 @@ class MetadataLog:
 
     @property
     def voters_before(self) -> VoterSet | None:
-        """The voters before the newest ones, while it is not known that those are committed.
+        """The previous voter set, while the newest voter set is not known to be committed.
 
-        None if they are, or if log and snapshot have no earlier voters.
+        None if it is committed, or if log and snapshot have no earlier voter set.
         """
         offset = self._history.voters_offset
         uncommitted = offset is not None and offset >= self._committed
@@ -121,12 +142,12 @@ class MetadataLog:
     async def settled(self) -> None:
         """Wait until no sync or snapshot is in progress; does not suspend if none is."""
         if self._is_busy:
-            promise = Promise()
+            promise: Promise[None] = Promise()
             self._settled.append(promise)
             await promise
 
     def read_batches(self) -> Iterator[Buffer]:
-        """Read the newest snapshot's batches, then those after it in the log.
+        """Read the newest snapshot's batches, then the log's batches behind it.
 
         Raises `BadSnapshot`, or `WrongQuorum` if the log's beginning was deleted and no snapshot
         covers it.
@@ -162,9 +183,8 @@ class MetadataLog:
     ) -> SnapshotId:
         """Write a snapshot of the state at `end_offset`, by default the high watermark.
 
-        `records` rebuild that state; `end_offset` must be committed. The two newest snapshots are
-        kept, and whole segments covered by both are deleted: a single unreadable file must not
-        lose the metadata. Raises OSError.
+        `records` rebuild that state; `end_offset` must be committed. Older ones are deleted as
+        `clean` says. Raises OSError.
         """
         writing = self._snapshot_of(records, codec, end_offset)
         writing.run()
@@ -204,6 +224,26 @@ class MetadataLog:
             self._is_writing_snapshot = False
             raise
 
+    def clean(self, now_ms: int) -> None:
+        """Delete the oldest snapshots and segments beyond the limits of the retention.
+
+        As in Kafka, the log begins at the next snapshot while log and snapshots are too large
+        together, or the newest record in the oldest snapshot is too old. Beyond Kafka, the two
+        newest snapshots and the log between them are always kept: a single unreadable file must
+        not lose the metadata. Raises OSError, KafkaError.
+        """
+        self._log.delete_retired(now_ms)
+        sizes = self._snapshot_sizes()
+        found = sorted(sizes)
+        for number, id in enumerate(found[: 1 - _FEWEST_SNAPSHOTS]):
+            older = found[max(number - 1, 0)]
+            if not (self._is_too_large(sizes) or self._is_too_old(older, now_ms)):
+                return
+            self._delete_snapshots_before(id)
+            self._forget_below(id.end_offset, now_ms)
+            if older < id:
+                del sizes[older]
+
     def close(self) -> None:
         """Flush and close the files."""
         self._log.close()
@@ -238,17 +278,15 @@ class MetadataLog:
         return _SnapshotWriting(
             id,
             self.bytes_since_snapshot,
+            self._last_append_ms,
             lambda: self._disk.write_atomic(self._path(id), b"".join(batches)),
         )
 
     def _snapshot_written(self, writing: _SnapshotWriting) -> None:
-        id = writing.id
         self.bytes_since_snapshot -= writing.covered_bytes
         self._listed = None
-        kept = [id, *(older for older in self._snapshots() if older < id)][:_KEPT_SNAPSHOTS]
-        self._delete_snapshots_before(kept[-1])
-        if len(kept) == _KEPT_SNAPSHOTS:
-            self._forget_below(kept[-1].end_offset, self._clock.now_ms())
+        self._contained_ms[writing.id] = writing.contained_ms
+        self.clean(self._clock.now_ms())
 
     def _check_covered(self, offset: int) -> None:
         """Raise `WrongQuorum` if the log starts after `offset`, the end of the newest snapshot."""
@@ -269,12 +307,35 @@ class MetadataLog:
             self._listed = sorted((id for id in found if id is not None), reverse=True)
         return self._listed
 
+    def _snapshot_sizes(self) -> dict[SnapshotId, int]:
+        """The sizes of the snapshot files in bytes."""
+        sizes = {}
+        for entry in self._disk.list_directory(self._log.directory):
+            id = SnapshotId.parse(entry.name)
+            if id is not None:
+                sizes[id] = entry.size_bytes
+        return sizes
+
+    def _is_too_large(self, sizes: Mapping[SnapshotId, int]) -> bool:
+        kept_bytes = self._log.size_bytes + sum(sizes.values())
+        return 0 <= self._retention.max_bytes < kept_bytes
+
+    def _is_too_old(self, id: SnapshotId, now_ms: int) -> bool:
+        if self._retention.max_ms < 0:
+            return False
+        contained_ms = self._contained_ms.get(id)
+        if contained_ms is None:
+            contained_ms = snapshot_file.contained_ms(self._disk.read(self._path(id)))
+            self._contained_ms[id] = contained_ms
+        return now_ms - contained_ms > self._retention.max_ms
+
     def _delete_snapshots_before(self, kept: SnapshotId) -> None:
         """Delete the snapshot files older than `kept`. Raises OSError."""
         older = [id for id in self._snapshots() if id < kept]
         self._listed = None
         for id in older:
             self._disk.unlink(self._path(id))
+            self._contained_ms.pop(id, None)
 
     def _forget_below(self, offset: int, now_ms: int) -> None:
         start = max(

@@ -1,4 +1,4 @@
-"""What a node of the quorum is made of, and how the quorum is described."""
+"""The parts of a node of the quorum, and the description of the quorum."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RaftParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaProgress:
-    """What the leader knows of a replica (DescribeQuorum); -1 for what it does not know."""
+    """The leader's knowledge of a replica (DescribeQuorum); -1 for unknown values."""
 
     key: ReplicaKey
     log_end_offset: int = -1

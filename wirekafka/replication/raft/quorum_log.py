@@ -22,7 +22,14 @@ from wirekafka.log.slice import LogSlice
 from wirekafka.replication.partition.replica import NO_EPOCH, NO_LEADER
 from wirekafka.replication.raft import snapshot_file
 from wirekafka.replication.raft.deliveries import Deliveries
-from wirekafka.replication.raft.metadata_log import MetadataLog, Sync, WrongQuorum, sync_inline
+from wirekafka.replication.raft.metadata_log import (
+    AS_LITTLE_AS_POSSIBLE,
+    MetadataLog,
+    MetadataRetention,
+    Sync,
+    WrongQuorum,
+    sync_inline,
+)
 from wirekafka.replication.raft.quorum_state import QuorumState
 from wirekafka.replication.raft.snapshot_file import SnapshotId
 from wirekafka.replication.raft.voter_set import VoterSet
@@ -33,7 +40,7 @@ from wirekafka.runtime.replicated_log import Buffer
 logger = logging.getLogger(__name__)
 
 _MOST_BATCH_BYTES = 8 << 20
-"""Kafka's limit for what is appended at once, so that no request can fill all nodes' memory."""
+"""Kafka's limit of one append in bytes, so that no request can fill all nodes' memory."""
 
 
 class DivergedMetadata(WrongQuorum):
@@ -65,11 +72,11 @@ class FetchedLog:
 
 
 class QuorumLog(MetadataLog):
-    """`__cluster_metadata-0` of one node: a `ReplicatedLog` for its leader, a copy for the others.
+    """`__cluster_metadata-0` of one node: a `ReplicatedLog` on the leader, elsewhere a copy.
 
     A leader appends; a follower or observer appends the leader's batches unchanged, and truncates
-    where the logs diverge. In every role, batches are delivered to observers once committed.
-    `Raft` decides on the role and on what is committed.
+    where the logs diverge. In every role, batches are delivered to observers once committed. `Raft`
+    decides on the role and on the high watermark.
     """
 
     def __init__(
@@ -81,8 +88,9 @@ class QuorumLog(MetadataLog):
         *,
         voters: VoterSet | None = None,
         sync: Sync = sync_inline,
+        retention: MetadataRetention = AS_LITTLE_AS_POSSIBLE,
     ):
-        super().__init__(log, disk, clock, sync)
+        super().__init__(log, disk, clock, sync, retention)
         self._codec = codec
         self._static_voters = voters or VoterSet()
         self._deliveries = Deliveries(self._read_log, codec, self.again_later)
@@ -111,7 +119,7 @@ class QuorumLog(MetadataLog):
 
     @property
     def voters(self) -> VoterSet:
-        """The voters at the end of the log; those of the configuration if it has none."""
+        """The voters at the end of the log; the configured voters if the log has none."""
         return self._history.voters or self._static_voters
 
     @property
@@ -121,7 +129,7 @@ class QuorumLog(MetadataLog):
 
     @property
     def synced_offset(self) -> int:
-        """The end of what is known to be on the medium, in this start of the node."""
+        """The offset below which this start of the node knows all records to be on the medium."""
         return min(self._synced, self._log.end_offset)
 
     @property
@@ -173,7 +181,7 @@ class QuorumLog(MetadataLog):
         return self._log.read(offset, max_bytes, end_offset=end)
 
     def newest_snapshot(self) -> SnapshotId | None:
-        """The newest snapshot, None if there is none but that of a new directory, at offset 0."""
+        """The newest snapshot; None without any, or with a new directory's at offset 0 only."""
         ids = self._snapshots()
         return ids[0] if ids and ids[0].end_offset else None
 
@@ -231,18 +239,18 @@ class QuorumLog(MetadataLog):
         self._is_leader = True
 
     def cease(self) -> None:
-        """Refuse appends; what is not committed yet may be lost, so its callbacks are dropped."""
+        """Refuse appends, and drop the callbacks of uncommitted records, which may be lost."""
         self._is_leader = False
         self._callbacks.clear()
 
     def append(self, batch: bytes) -> int:
         """Append one batch in this epoch; returns the end offset.
 
-        It is committed once a majority of the voters has synced it. Batches that are appended
-        while a sync runs share the next one. If a sync fails, `on_failure` is called, and later
-        appends are refused. Raises KafkaError for a batch that is not appended:
-        KAFKA_STORAGE_ERROR, NOT_CONTROLLER for a node that does not lead, and as in Kafka
-        UNKNOWN_SERVER_ERROR for one of more than 8 MiB.
+        It is committed once a majority of the voters has synced it. Batches that are appended while
+        a sync runs share the next one. If a sync fails, `on_failure` is called, and later appends
+        are refused. Raises KafkaError for a batch that is not appended: KAFKA_STORAGE_ERROR,
+        NOT_CONTROLLER for a node that does not lead, and as in Kafka UNKNOWN_SERVER_ERROR for a
+        batch of more than 8 MiB.
         """
         self.check_writable()
         if len(batch) > _MOST_BATCH_BYTES:
@@ -269,7 +277,8 @@ class QuorumLog(MetadataLog):
     def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
         """Call back once the high watermark reaches `offset`; at once if it has.
 
-        Never, if this node does not lead, or ceases to before: others' records may replace it.
+        Never calls back if this node does not lead, or ceases to lead first: another leader's
+        records may replace the record.
         """
         if self._committed >= offset:
             callback()
@@ -341,13 +350,13 @@ class QuorumLog(MetadataLog):
         self._sync(partial(self._write_state, state), done)
 
     def now_ms(self) -> int:
-        """The clock's time, for what a sync's end entails."""
+        """The clock's time in ms, for actions at the end of a sync."""
         return self._clock.now_ms()
 
     # Committing
 
     def commit(self, high_watermark: int) -> None:
-        """Raise the high watermark, run the callbacks due, and deliver what it now covers.
+        """Raise the high watermark, run the due callbacks, and deliver the newly committed batches.
 
         Raises `UnreadableMetadata`, `UnknownMetadata`.
         """
@@ -365,7 +374,7 @@ class QuorumLog(MetadataLog):
             heapq.heappop(self._callbacks)[2]()
 
     def sync(self) -> None:
-        """Begin to sync the log, unless a sync is in progress, which another one follows."""
+        """Begin to sync the log; if a sync is in progress, another sync follows it."""
         if self._is_syncing or self.failure is not None:
             return
         try:
@@ -386,7 +395,7 @@ class QuorumLog(MetadataLog):
             observation.close(error)
 
     def fail(self, error: BaseException) -> None:
-        """Refuse all appends: after a failed fsync it is unknown what the disk holds.
+        """Refuse all appends: after a failed fsync the content of the disk is unknown.
 
         The log's directory fails too, and with it the node stops.
         """
@@ -419,7 +428,7 @@ class QuorumLog(MetadataLog):
         self._delete_snapshots_before(id)
 
     def _received(self, records: Buffer, before: int) -> None:
-        """Note the batches of a response that were appended: a cut-off last one was not."""
+        """Note the appended batches of a response: a cut-off last batch was not appended."""
         for at, header in batches(records):
             if before <= header.base_offset and header.end_offset <= self._log.end_offset:
                 self._appended(records[at : at + header.size_bytes])
@@ -495,7 +504,7 @@ class QuorumLog(MetadataLog):
             self.deliver()
 
     def deliver(self) -> None:
-        """Deliver now what is committed, outside of appends; a leader otherwise does so later."""
+        """Deliver committed batches now; after an append, a leader delivers them later."""
         self._deliveries.deliver()
 
     def _truncate(self, leader_epoch: int, leader_end_offset: int) -> None:

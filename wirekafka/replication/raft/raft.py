@@ -68,11 +68,11 @@ Role = Unattached | Nominee | Follower | Leading | Resigned
 class Raft:
     """One node of a quorum: voter or observer, in one of KRaft's states (KIP-595, 853, 996).
 
-    It opens no connection and has no clock. Whoever drives it calls one method for each request
-    received, `answered` for each response, and `tick` at `deadline`; afterwards it sends what
-    `take_outbox` returns. All times are in ms. Before a response is sent, `durable` must have
-    returned: epochs and votes are synced off the event loop. Requests that depend on them stay
-    out of the outbox until then.
+    A Raft opens no connection and has no clock. Its driver calls one method for each request
+    received, `answered` for each response, and `tick` at `deadline`; afterwards the driver sends
+    the requests that `take_outbox` returns. All times are in ms. Before a response is sent,
+    `durable` must have returned: epochs and votes are synced off the event loop. Requests that
+    depend on them stay out of the outbox until then.
     """
 
     def __init__(self, parts: RaftParts):
@@ -140,7 +140,7 @@ class Raft:
 
     @property
     def voters(self) -> VoterSet:
-        """The voters at the end of the log, or those of the configuration."""
+        """The voters at the end of the log, or the configured voters."""
         return self.log.voters
 
     @property
@@ -217,7 +217,7 @@ class Raft:
         return self._deadline if self._not_installed is None else 0
 
     def tick(self, now_ms: int) -> None:
-        """Do what is due: elections, announcements, resignation without a majority, fetches.
+        """Take the due actions: elections, announcements, resignation without a majority, fetches.
 
         Raises the error of a snapshot that could not be installed, after which the node must stop:
         OSError, KafkaError, UnusableDirectory.
@@ -235,7 +235,7 @@ class Raft:
 
         Raises KafkaError(KAFKA_STORAGE_ERROR) if that has failed.
         """
-        promise = Promise()
+        promise: Promise[None] = Promise()
         self._election.when_durable(promise.set)
         await promise
 
@@ -352,7 +352,7 @@ class Raft:
             leadership=self.leadership, size_bytes=size_bytes, position=request.position, data=data
         )
 
-    def add_voter(self, request: AddVoter, now_ms: int) -> Promise:
+    def add_voter(self, request: AddVoter, now_ms: int) -> Promise[None]:
         """Add a voter; the promise holds None once that is committed, or the KafkaError.
 
         Raises KafkaError if it is refused at once: NOT_LEADER_OR_FOLLOWER, DUPLICATE_VOTER,
@@ -360,11 +360,11 @@ class Raft:
         """
         return self._changed(self._changes().add(request, self._sending, now_ms), now_ms)
 
-    def remove_voter(self, request: RemoveVoter, now_ms: int) -> Promise:
+    def remove_voter(self, request: RemoveVoter, now_ms: int) -> Promise[None]:
         """Remove a voter, as `add_voter`; VOTER_NOT_FOUND. A leader that is removed resigns."""
         return self._changed(self._changes().remove(request, now_ms), now_ms)
 
-    def update_voter(self, request: UpdateVoter, now_ms: int) -> Promise:
+    def update_voter(self, request: UpdateVoter, now_ms: int) -> Promise[None]:
         """Change a voter's endpoints or versions, as `add_voter`; VOTER_NOT_FOUND.
 
         In a static quorum nothing is written: the leader remembers them for `keep_voters`.
@@ -378,7 +378,7 @@ class Raft:
         self._reported[key.id] = Voter(
             key.id, key.directory_id, request.endpoints, request.versions
         )
-        done = Promise()
+        done: Promise[None] = Promise()
         done.set(None)
         return done
 
@@ -508,7 +508,7 @@ class Raft:
         assert self._voter_changes is not None
         return self._voter_changes
 
-    def _changed(self, promise: Promise, now_ms: int) -> Promise:
+    def _changed(self, promise: Promise[None], now_ms: int) -> Promise[None]:
         self._poll(now_ms)
         return promise
 
@@ -523,7 +523,7 @@ class Raft:
         self._poll(now_ms)
 
     def _poll(self, now_ms: int) -> None:
-        """Do what is due in the present role, and in each one that follows from it."""
+        """Take the due actions of the present role, and of each role that follows from them."""
         self._has_changed = True
         if self._is_polling or not self._is_started:
             return
@@ -546,7 +546,7 @@ class Raft:
             self.on_output()
 
     def _poll_role(self, now_ms: int) -> int:
-        """Do what is due in the present role; returns when the next thing is."""
+        """Take the due actions of the present role; returns when the next action is due."""
         role = self._role
         match role:
             case Unattached():
@@ -578,9 +578,10 @@ class Raft:
     def _may_be_needed(self) -> bool:
         """Whether this node was a voter until a record that perhaps no other node has.
 
-        A leader of two voters that removes itself, and ends before the other voter has fetched
-        that, would block both: the other one needs its vote, but has a shorter log. So it leads
-        once more, as in Raft's membership changes (section 4.2.2 of Ongaro's thesis).
+        A leader of two voters that removes itself, and ends before the other voter has fetched the
+        removal, would block both: the other voter needs its vote, but has a shorter log. So the
+        removed leader leads once more, as in Raft's membership changes (section 4.2.2 of Ongaro's
+        thesis).
         """
         before = self.log.voters_before
         return self._parts.can_vote and before is not None and before.contains(self._own)
@@ -656,7 +657,7 @@ class Raft:
 
     @property
     def _announce_ms(self) -> int:
-        """How often a leader announces itself to those that do not fetch, and its resignation."""
+        """The interval in ms at which a leader announces itself, or its resignation, to voters."""
         return max(self._options.fetch_timeout_ms // 2, 1)
 
     def _poll_resigned(self, role: Resigned, now_ms: int) -> int:
@@ -719,7 +720,7 @@ class Raft:
         return _or_never(self._sending.free_at(voter.id))
 
     def _fetch_anywhere(self, now_ms: int) -> int:
-        """Fetch from any node, which responds with the leader it knows, if it is not that."""
+        """Fetch from any node: a node that does not lead responds with the leader that it knows."""
         if self.voters.is_only(self._own):
             return _NEVER
         if not self._sending.is_free(ANY, now_ms):
@@ -742,7 +743,7 @@ class Raft:
         )
 
     def _position(self) -> FetchPosition | None:
-        """The next Fetch; None until the log is synced, which its offset promises the leader."""
+        """The next Fetch; None until the log is synced, since the Fetch's offset promises that."""
         if self._parts.can_vote and not self._is_synced():
             return None
         position = self.log.position
@@ -755,7 +756,7 @@ class Raft:
         )
 
     def _due_update(self, role: Follower, now_ms: int) -> Request | None:
-        """The request that makes the voter set list this node as it is, if that is due."""
+        """The request that updates this node's entry in the voter set; None if no update is due."""
         if now_ms < role.update_at_ms or not self._parts.can_vote:
             return None
         own = self._parts.voter
@@ -784,7 +785,7 @@ class Raft:
     # Responses
 
     def _learned(self, outgoing: Outgoing, answer: Answer, now_ms: int) -> bool:
-        """Take up the leadership in a response; False if there is nothing else to do with it."""
+        """Take up the leadership in a response; False if nothing else remains to be done."""
         assert not isinstance(answer, VersionsAnswer)
         epoch, error = answer.leadership.epoch, answer.error
         if error:
@@ -821,7 +822,10 @@ class Raft:
             self._become_candidate(role.retries, now_ms)
 
     def _take(self, role: Follower, outgoing: Outgoing, answer: FetchAnswer, now_ms: int) -> None:
-        """Append what the leader sent, or do what it says instead. Raises as `Raft.answered`."""
+        """Append the leader's records, or truncate or begin a snapshot if the response says so.
+
+        Raises as `Raft.answered`.
+        """
         request = outgoing.request
         assert isinstance(request, FetchPosition)
         if request.leader_epoch != self._election.elected.epoch:
@@ -1009,7 +1013,7 @@ class Raft:
     # Leading
 
     def _advance(self, role: Leading, now_ms: int) -> None:
-        """Commit what a majority of the present voters has synced."""
+        """Commit the records that a majority of the present voters has synced."""
         log = self.log
         role.use(log.voters)
         high_watermark = role.advanced(log.synced_offset)
@@ -1111,7 +1115,7 @@ class Raft:
     def _first_election(self, now_ms: int) -> int:
         """As `_election_timeout`, but at once in a new quorum, where nobody can have a leader.
 
-        If others have one after all, they refuse the pre-vote of a node without records.
+        If there is a leader after all, its voters refuse the pre-vote of a node without records.
         """
         if self._election.elected.epoch > 0 or self.log.end_offset > 0:
             return self._election_timeout(now_ms)

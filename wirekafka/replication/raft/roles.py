@@ -71,9 +71,8 @@ class Follower:
     has_failed: bool = False
     """Whether the last request to the leader failed: an observer searches for another one."""
     lost_at_ms: int | None = None
-    """When a voter takes the leader for dead unless it can connect to it again; None while it can.
-
-    This is before `fetch_by_ms`, which a leader that is merely slow is given.
+    """When a voter that cannot connect to the leader takes the leader for dead; None while it can
+    connect. Earlier than `fetch_by_ms`, the deadline of a leader that is merely slow.
     """
     download: SnapshotDownload | None = None
 
@@ -86,4 +85,4 @@ class Resigned:
     unacknowledged: set[int]
     preferred: Sequence[ReplicaKey] = ()
     repeat_at_ms: int = 0
-    """When a node that stops asks again whether the others are still there to succeed it."""
+    """When a stopping node asks again whether the other voters are still there to succeed it."""

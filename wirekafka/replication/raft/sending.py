@@ -68,7 +68,7 @@ class Sending:
         self.silent.discard(node)
 
     def reset(self) -> None:
-        """Forget all requests: they were those of another role or epoch."""
+        """Forget all requests: they belonged to another role or epoch."""
         self._outbox.clear()
         self._under_way.clear()
         self._not_before.clear()

@@ -27,7 +27,7 @@ _RECORDS_PER_BATCH = 1000
 
 
 class SnapshotId(NamedTuple):
-    """What a snapshot covers: all records below `end_offset`, the last of them in `epoch`."""
+    """The extent of a snapshot: the records below `end_offset`, the last with epoch `epoch`."""
 
     end_offset: int
     epoch: int
@@ -106,6 +106,18 @@ def _batches(
     while chunk := list(islice(remaining, _RECORDS_PER_BATCH)):
         yield codec.encode(chunk, frame.now_ms, None)
     yield control_batch(last, frame.now_ms)
+
+
+def contained_ms(data: Buffer) -> int:
+    """The timestamp of the newest record in a snapshot file. Raises `BadSnapshot`."""
+    for _, header in batches(memoryview(data)):
+        for record in decode_records(memoryview(data)[: header.size_bytes]):
+            if control_type(record.key) == ControlType.SNAPSHOT_HEADER:
+                return SnapshotHeaderRecord.decode(
+                    record.value or b"", 0
+                ).last_contained_log_timestamp
+        break
+    raise BadSnapshot("it has no header")
 
 
 def decode(data: Buffer) -> Iterator[Buffer]:

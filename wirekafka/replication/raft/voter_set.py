@@ -106,7 +106,7 @@ class VoterSet:
         return None
 
     def contains(self, key: ReplicaKey) -> bool:
-        """Whether a replica is a voter: its id is one, and the directory is not another one."""
+        """Whether a replica is a voter: a voter has its id, and no other directory id."""
         voter = self.get(key.id)
         return voter is not None and voter.key.matches(key)
 
@@ -120,12 +120,12 @@ class VoterSet:
         return VoterSet.of([*self.voters, voter])
 
     def removing(self, key: ReplicaKey) -> VoterSet:
-        """The set without a voter, which must be in it."""
+        """The set without a voter, which must be a member."""
         assert self.contains(key), f"{key} is not a voter"
         return VoterSet.of([voter for voter in self.voters if voter.id != key.id])
 
     def updating(self, voter: Voter) -> VoterSet:
-        """The set with other endpoints or versions of a voter, which must be in it."""
+        """The set with other endpoints or versions of a voter, which must be a member."""
         assert voter.id in self.ids, f"{voter.id} is not a voter"
         return VoterSet.of([voter if each.id == voter.id else each for each in self.voters])
 
@@ -167,7 +167,7 @@ class QuorumHistory:
         return self._voters[-2][1] if len(self._voters) > 1 else None
 
     def note_version(self, offset: int, level: int) -> None:
-        """Add the level at an offset; one that is not after all others is known already."""
+        """Add the kraft.version level at an offset; no effect at or below a known offset."""
         if not self._versions or offset > self._versions[-1][0]:
             self._versions.append((offset, level))
 
@@ -183,7 +183,7 @@ class QuorumHistory:
         return levels[-1] if levels else 0, sets[-1] if sets else None
 
     def truncate(self, end_offset: int) -> None:
-        """Forget what is at or after the log's new end."""
+        """Forget entries at or after the log's new end."""
         self._versions = [each for each in self._versions if each[0] < end_offset]
         self._voters = [each for each in self._voters if each[0] < end_offset]
 

@@ -304,7 +304,7 @@ def _check(code: int) -> None:
 
 
 def _only_partition(topics: Sequence[Any]) -> Any:
-    """The one partition of a response. Raises INVALID_REQUEST."""
+    """The only partition of a response. Raises INVALID_REQUEST."""
     partitions = [partition for topic in topics for partition in topic.partitions]
     if len(partitions) != 1:
         reason = f"a response with {len(partitions)} partitions of the metadata log"

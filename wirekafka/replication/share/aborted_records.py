@@ -18,9 +18,9 @@ def archive_aborted(
     data: Buffer,
     aborted: Sequence[AbortedTransaction],
 ) -> Sequence[AcquiredRun]:
-    """Archive acquired records of aborted transactions, and return the other acquired ones.
+    """Archive acquired records of aborted transactions, and return the other acquired records.
 
-    `data` are the fetched batches, `aborted` the transactions that overlap them.
+    `data` are the fetched batches, `aborted` the aborted transactions that overlap the batches.
     """
     if not aborted or not acquired:
         return acquired

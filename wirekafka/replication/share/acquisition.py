@@ -23,9 +23,10 @@ class AcquiredRun(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Acquisition:
-    """What a member requests of a partition, the number of records a response may still have.
+    """A member's request to a partition.
 
-    `is_exact`: acquire no more records than that, instead of whole batches (record-limit mode).
+    `max_records`: the number of records that the response may still have. `is_exact`: acquire no
+    more records than that number, instead of whole batches (record-limit mode).
     """
 
     member: str
@@ -136,7 +137,7 @@ def acquire(
 def _room(
     partition: SharePartition, fetched: FetchedBatches, wanted: Acquisition
 ) -> tuple[int, int]:
-    """The offset up to which records may be acquired, and how many of them."""
+    """The offset up to which records may be acquired, and how many records."""
     free = partition.limits.max_locked_records - partition.locked_count
     max_records = min(wanted.max_records, free)
     if max_records > 0 or wanted.fetch_offset >= partition.end_offset:
@@ -210,7 +211,7 @@ class _Acquiring:
                 return
 
     def _acquire_from(self, batch: Batch, end: int, is_throttled: bool) -> int:
-        """Acquire a batch, or records of it; returns how many."""
+        """Acquire a batch, or some of its records; returns how many records."""
         is_partial = (
             is_throttled
             or not batch.is_within(self._fetched.first, end)
@@ -231,7 +232,7 @@ class _Acquiring:
     def _acquire_records(self, batch: Batch, end: int) -> int:
         """Acquire available records of a split batch, fewer if they were delivered often.
 
-        Records are acquired one by one: those before their last delivery are delivered alone.
+        Records are acquired one by one: a record due for its last delivery is delivered alone.
         """
         limits = self._partition.limits
         most = self._left if self._wanted.is_exact else batch.size
@@ -336,7 +337,7 @@ class _Acquiring:
         self._report(first, end, 1)
 
     def _add_partly(self, first: int, acquired_end: int, end: int) -> None:
-        """Add a batch of which only the first records are acquired."""
+        """Add a batch whose first records alone are acquired."""
         batch = Batch(Run(first, end, RecordState.AVAILABLE, 0))
         batch.is_split = True
         self._partition.in_flight.add(batch)

@@ -1,4 +1,4 @@
-"""Records of a share partition in flight: batches of offsets, and the states of runs in them."""
+"""Records of a share partition in flight: batches of offsets, divided into runs of equal state."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DeadLetters(NamedTuple):
 
 
 def exhausted(stored: Iterable[StoredRun]) -> list[DeadLetters]:
-    """Return the dead letters among released records, all of which had too many deliveries."""
+    """Return the dead letters of released records with too many deliveries."""
     return [
         DeadLetters(first, last, deliveries, GivenUp.EXHAUSTED)
         for first, last, state, deliveries in stored
@@ -129,7 +129,7 @@ class Run:
         return rest
 
     def matches(self, other: Run) -> bool:
-        """Whether both have the same state, so that adjacent ones can be joined to one run."""
+        """Whether both runs have the same state, so that adjacent runs can be joined."""
         return (
             self.state is other.state
             and self.deliveries == other.deliveries
@@ -154,9 +154,9 @@ class StateChange:
     def __init__(self) -> None:
         self.runs: list[Run] = []
         self.stored: list[StoredRun] = []
-        """What to store: the states at the time of the change."""
+        """The states to store, as of the time of the change."""
         self.dead_letters: list[DeadLetters] = []
-        """What to write to the dead-letter topic once the change is stored."""
+        """The records to write to the dead-letter topic once the change is stored."""
 
     def __bool__(self) -> bool:
         return bool(self.stored)
@@ -271,7 +271,7 @@ class InFlight:
         return self._batches[-1]
 
     def add(self, batch: Batch) -> None:
-        """Insert a batch, which usually comes after all others."""
+        """Insert a batch, usually behind all known batches."""
         batches = self._batches
         if not batches or batches[-1].first < batch.first:
             batches.append(batch)
@@ -296,7 +296,7 @@ class InFlight:
         return batches[start:stop]
 
     def overlapping(self, first: int, end: int) -> list[Batch]:
-        """The batches that start below `end`, from the last one that starts at or below `first`."""
+        """The batches that start below `end`, from the last that starts at or below `first`."""
         floor = self.floor(first)
         return self.starting_in(first if floor is None else floor.first, end)
 

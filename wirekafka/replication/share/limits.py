@@ -23,6 +23,6 @@ class ShareLimits(NamedTuple):
     def throttled_deliveries(self) -> int:
         """From this delivery count on, records are delivered in ever smaller portions.
 
-        A record that makes its consumer fail then exhausts the deliveries of few others.
+        A record that makes its consumer fail then exhausts the deliveries of few other records.
         """
         return max(_LEAST_THROTTLED_DELIVERIES, (self.max_deliveries + 1) // 2)

@@ -51,8 +51,8 @@ class SharePartition:
     def load(self, state_epoch: int, start_offset: int, stored: Iterable[StoredRun]) -> None:
         """Take over a stored state, its runs in offset order.
 
-        The caller resumes with `unwritten`, which an earlier leader may not have written.
-        Raises KafkaError(UNKNOWN_SERVER_ERROR) if one of them begins below the start offset.
+        The caller resumes with `unwritten`, which an earlier leader may not have written. Raises
+        KafkaError(UNKNOWN_SERVER_ERROR) if a run begins below the start offset.
         """
         self.state_epoch = state_epoch
         self.start_offset = self.end_offset = expected = start_offset
@@ -163,10 +163,10 @@ class SharePartition:
         return self._locks[0][0] if self._locks else None
 
     def expire(self, now_ms: int) -> list[StoredRun]:
-        """Release the records whose locks have expired, and return what to store.
+        """Release the records whose locks have expired, and return the change to store.
 
-        The states hold even if they cannot be stored; call `advance` after the attempt, and write
-        the dead letters among them.
+        The new states hold even if they cannot be stored; call `advance` after the attempt, and
+        write the change's dead letters.
         """
         change = StateChange()
         locks = self._locks
@@ -217,7 +217,7 @@ class SharePartition:
         return change
 
     def begin(self, change: StateChange, run: Run, state: RecordState) -> None:
-        """Begin to change acquired records, to archived ones if they may not be delivered again."""
+        """Begin to change acquired records; archive records that may not be delivered again."""
         if state is RecordState.AVAILABLE:
             state = self._released(run)
         if state is RecordState.ARCHIVING:
@@ -234,7 +234,7 @@ class SharePartition:
             self.begin(change, run, RecordState.ARCHIVED)
 
     def archive_written(self, letters: DeadLetters) -> StoredRun:
-        """Archive dead letters that were written, or cannot be; returns what to store.
+        """Archive dead letters that are written or cannot be written; returns the change to store.
 
         Call `advance` after the attempt to store it.
         """
@@ -348,7 +348,7 @@ class SharePartition:
     def move_log_start(self, offset: int) -> None:
         """Note that the log now starts at an offset: available records below it are archived.
 
-        Acquired ones stay so until they are acknowledged or their lock expires.
+        Acquired records stay acquired until they are acknowledged or their lock expires.
         """
         if offset <= self.start_offset:
             return

@@ -78,7 +78,7 @@ class ShareSession:
 
 
 class ShareContext:
-    """The partitions that one request fetches, and which of them its response includes."""
+    """The partitions that one request fetches, and the partitions that its response includes."""
 
     __slots__ = ("_epoch", "_session", "wanted")
 
@@ -133,7 +133,7 @@ class ShareSessions:
         return self._partitions
 
     def open(self, request: SessionRequest) -> ShareContext:
-        """Open, update or end a session, and return what the request fetches.
+        """Open, update or end a session, and return the partitions that the request fetches.
 
         KafkaError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, INVALID_REQUEST for
         acknowledgements in the first request, SHARE_SESSION_LIMIT_REACHED.

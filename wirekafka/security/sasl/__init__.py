@@ -1,5 +1,5 @@
 """SASL: the server side of each mechanism, and the order of messages in a login (KIP-43, KIP-152).
 
 A mechanism is an `Exchange` of tokens; a `Login` selects one and decides which request may come
-next. None of them reads a clock, a file or a socket.
+next. Nothing here reads a clock, a file or a socket.
 """

@@ -30,7 +30,7 @@ class ClientExchange(Protocol):
         """The token that begins the exchange."""
 
     def respond(self, token: bytes) -> bytes | None:
-        """The answer to the broker's token, None after its last one.
+        """The answer to the broker's token, None after the broker's last token.
 
         Raises AuthenticationFailed if the broker does not prove that it knows the password.
         """
@@ -73,7 +73,7 @@ class PlainClient:
 
 
 class BearerClient:
-    """OAUTHBEARER (RFC 7628): whoever has the token is its subject."""
+    """OAUTHBEARER (RFC 7628): the bearer of a token acts as its subject."""
 
     def __init__(self, token: str):
         self._token = token

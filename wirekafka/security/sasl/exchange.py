@@ -1,4 +1,4 @@
-"""What all SASL mechanisms share: the exchange of tokens, its result and its failures."""
+"""The interface of all SASL mechanisms: the exchange of tokens, its result and its failures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Protocol
 class AuthenticationFailed(Exception):
     """Credentials that are refused.
 
-    The text is for the broker's log and contains no secret. `shown` is what the client may see;
-    None stands for a text that reveals nothing but the mechanism.
+    The text is for the broker's log and contains no secret. `shown` is the text that the client may
+    see; None stands for a text that reveals only the mechanism.
     """
 
     def __init__(self, reason: str, shown: str | None = None):
@@ -25,7 +25,7 @@ class AuthenticationFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A token for the client, which has to send another one."""
+    """A token for the client, which has to send its next token."""
 
     token: bytes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from wirekafka.security.jaas import LoginModule
@@ -17,11 +18,13 @@ class KerberosLogin:
     """Where a node's tickets come from, and the service that it requests tickets for."""
 
     principal: str | None
-    """The node's own name; None is the one in the ticket cache."""
+    """The node's own name; None is the name in the ticket cache."""
     store: dict[str, str]
     """The keytab and the cache, as MIT's Kerberos names them."""
     service: str
     """The other nodes' service name, `kafka` in `kafka/host@REALM`."""
+    uses_cache: bool = False
+    """Whether the tickets are from a cache that something else fills, rather than a keytab."""
 
     @classmethod
     def of(cls, module: LoginModule, service_name: str | None) -> KerberosLogin:
@@ -48,12 +51,33 @@ class KerberosLogin:
             return cls(principal, store, service)
         if options.get("useticketcache", "").lower() == "true":
             cache = options.get("ticketcache")
-            return cls(principal, {"ccache": f"FILE:{cache}"} if cache else {}, service)
+            store = {"ccache": f"FILE:{cache}"} if cache else {}
+            return cls(principal, store, service, uses_cache=True)
         raise KerberosUnavailable("needs useKeyTab=true or useTicketCache=true")
 
     def start(self, host: str) -> KerberosClient:
         """Begin to log in at the node with this host name."""
         return KerberosClient(self, host)
+
+    def credentials(self) -> Any:
+        """The tickets to log in with. Raises GSSError if there are none."""
+        gssapi, name = library(), None
+        if self.principal is not None:
+            name = gssapi.Name(self.principal, gssapi.NameType.kerberos_principal)
+        return gssapi.Credentials(name=name, usage="initiate", store=self.store or None)
+
+    def left_s(self) -> float:
+        """How long the tickets last, 0 if there are none."""
+        try:
+            left_s: float | None = self.credentials().lifetime
+        except library().exceptions.GSSError:
+            return 0
+        return inf if left_s is None else left_s
+
+    def renew_command(self, kinit: str) -> list[str]:
+        """The command by which `kinit` renews the tickets of the cache."""
+        cache = self.store.get("ccache")
+        return [kinit, "-R", *(("-c", cache) if cache else ())]
 
 
 class KerberosClient:
@@ -71,10 +95,7 @@ class KerberosClient:
         """The service ticket. Raises AuthenticationFailed if there is none to be had."""
         gssapi, login = library(), self._login
         try:
-            name = None
-            if login.principal is not None:
-                name = gssapi.Name(login.principal, gssapi.NameType.kerberos_principal)
-            credentials = gssapi.Credentials(name=name, usage="initiate", store=login.store or None)
+            credentials = login.credentials()
             self._principal = str(credentials.name)
             self._context = gssapi.SecurityContext(
                 name=gssapi.Name(

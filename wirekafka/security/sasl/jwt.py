@@ -56,7 +56,7 @@ class JwtValidator:
     """Checks tokens as Kafka's BrokerJwtValidator does; None as an expectation accepts anything."""
 
     keys: Callable[[str | None], Sequence[Key]]
-    """The keys for a key id, or those for tokens without one."""
+    """The keys for a key id, or the keys for tokens without a key id."""
     issuer: str | None
     audiences: frozenset[str] | None
     clock_skew_s: int = 30

@@ -1,6 +1,6 @@
-"""One connection's authentication: which request may come next, and how it ends.
+"""One connection's authentication: the order of requests, and the end.
 
-The order of messages is that of Kafka's SaslServerAuthenticator (KIP-43, KIP-152, KIP-368).
+Messages come in the order of Kafka's SaslServerAuthenticator (KIP-43, KIP-152, KIP-368).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Enabled:
 
 
 class Expected(Enum):
-    """What the client has to send next."""
+    """The next request that the client has to send."""
 
     VERSIONS_OR_HANDSHAKE = auto()
     HANDSHAKE = auto()
@@ -61,7 +61,7 @@ class Expected(Enum):
 
 
 class Login:
-    """The authentication of one connection, and the later ones that renew its session."""
+    """The authentication of one connection, and later logins that renew its session."""
 
     def __init__(self, enabled: Enabled):
         self._enabled = enabled
@@ -92,8 +92,8 @@ class Login:
     def admits(self, key: int) -> bool:
         """Whether a request of this API key may be served now.
 
-        Raises LoginFailed for one that is answered with an error; a request that is not admitted
-        gets no response.
+        Raises LoginFailed for a request that is answered with an error; a request that is not
+        admitted gets no response.
         """
         match self.expected:
             case Expected.VERSIONS_OR_HANDSHAKE:
@@ -153,13 +153,13 @@ class Login:
         return max(0, self.expires_ms - now_ms)
 
     def is_expired(self, now_ms: int) -> bool:
-        """Whether the session has ended: the next request, but for a handshake, closes it."""
+        """Whether the session has ended: any request but a handshake closes the connection."""
         return self.expires_ms is not None and now_ms >= self.expires_ms
 
     def begin_again(self, now_ms: int) -> bool:
         """Let the client renew its session by a handshake (KIP-368); False if it may not.
 
-        It may do so once a second, and only if the session has an end.
+        A client may renew once a second, and only if the session has an end.
         """
         began_ms = self._began_again_ms
         if self.expires_ms is None or (

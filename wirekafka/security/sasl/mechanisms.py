@@ -49,7 +49,7 @@ class KeySource(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounts:
-    """What mechanisms look up while clients log in."""
+    """The look-ups of mechanisms while clients log in."""
 
     credential: Callable[[str, int], scram.Credential | None]
     """The credential of a user for the number of a SCRAM mechanism."""
@@ -57,7 +57,7 @@ class Accounts:
     """The delegation token of an id for the number of a SCRAM mechanism."""
     new_nonce: Callable[[], str]
     keys: Callable[[KeySource], Callable[[str | None], Sequence[Key]]]
-    """The keys of an identity provider, by key id or, for None, all of them."""
+    """The keys of an identity provider with a key id, or all keys for None."""
 
 
 class _Place(NamedTuple):
@@ -150,7 +150,7 @@ def _login_module(place: _Place) -> jaas.LoginModule | None:
 
 
 def _module_of_file(place: _Place) -> jaas.LoginModule | None:
-    """The mechanism's module in the JAAS file, without options if the entry has none for it.
+    """The mechanism's module in the JAAS file, without options if the entry lacks it.
 
     The entry is `<listener>.KafkaServer` or else `KafkaServer`; None without both.
     """

@@ -20,7 +20,7 @@ _ACKNOWLEDGEMENT = b"\x01"
 
 
 class BearerToken(NamedTuple):
-    """What a valid token claims; `expires_ms` is in wall-clock milliseconds."""
+    """The claims of a valid token; `expires_ms` is in wall-clock milliseconds."""
 
     user: str
     expires_ms: int
@@ -28,7 +28,7 @@ class BearerToken(NamedTuple):
 
 @dataclass
 class TokenRefused(Exception):
-    """A token that is not valid: the reason for the log, and a scope that the token lacks."""
+    """An invalid token: the reason for the log, and a scope that the token lacks."""
 
     reason: str
     missing_scope: str | None = None

@@ -53,7 +53,7 @@ ALGORITHMS = {each.name: each for each in (SHA_256, SHA_512)}
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What the broker stores of a password (RFC 5802 section 3); hidden in repr."""
+    """The stored form of a password (RFC 5802 section 3); hidden in repr."""
 
     salt: bytes = field(repr=False)
     iterations: int
@@ -101,7 +101,7 @@ class Scram:
 
     algorithm: Algorithm
     credential: Callable[[str], Credential | None]
-    """The credential of a user, None for an unknown one."""
+    """The credential of a user, None for an unknown user."""
     token: Callable[[str], TokenLogin | None] = lambda token_id: None
     """The delegation token of an id, None for an unknown or expired one."""
     new_nonce: Callable[[], str]
@@ -196,7 +196,7 @@ class _Identity(NamedTuple):
 
 
 class _First(NamedTuple):
-    """What the first message and its answer contribute to the check of the final one."""
+    """The parts of the first message and its answer that the check of the final message needs."""
 
     header: str
     bare: str

@@ -1,6 +1,6 @@
 """Accepts and makes unsigned JSON Web Tokens, which prove nothing: for tests only (KIP-255).
 
-As in Kafka, this is what OAUTHBEARER does where no `sasl.server.callback.handler.class` is set.
+As in Kafka, OAUTHBEARER does this where no `sasl.server.callback.handler.class` is set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LIFETIME_S = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsecuredValidator:
-    """Reads the claims of tokens with the algorithm `none`, as Kafka's validator of that name."""
+    """Reads the claims of tokens with the algorithm `none`, as Kafka's unsecured validator."""
 
     subject_claim: str = "sub"
     scope_claim: str = "scope"
@@ -47,7 +47,7 @@ class UnsecuredValidator:
         parts = token.split(".")
         if len(parts) != 3 or parts[2]:
             raise TokenRefused("a token that is not unsigned")
-        header, claims = _decoded(parts[0]), _decoded(parts[1])
+        header, claims = decoded_part(parts[0]), decoded_part(parts[1])
         if header.get("alg") != "none":
             raise TokenRefused("a token with a signature algorithm")
         subject = claims.get(self.subject_claim)
@@ -58,7 +58,7 @@ class UnsecuredValidator:
         return BearerToken(subject, expires_ms)
 
     def _expiry(self, claims: dict[str, Any], now_ms: int) -> int:
-        expires_ms, issued_ms = _ms(claims, "exp"), _ms(claims, "iat")
+        expires_ms, issued_ms = time_claim_ms(claims, "exp"), time_claim_ms(claims, "iat")
         if expires_ms is None or now_ms - self.clock_skew_ms >= expires_ms:
             raise TokenRefused("the token has expired")
         if issued_ms is not None and issued_ms > now_ms + self.clock_skew_ms:
@@ -111,7 +111,7 @@ def _encoded(part: dict[str, Any]) -> str:
     return base64.urlsafe_b64encode(text).decode().rstrip("=")
 
 
-def _decoded(part: str) -> dict[str, Any]:
+def decoded_part(part: str) -> dict[str, Any]:
     try:
         found = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (ValueError, binascii.Error, RecursionError):
@@ -121,7 +121,7 @@ def _decoded(part: str) -> dict[str, Any]:
     return found
 
 
-def _ms(claims: dict[str, Any], name: str) -> int | None:
+def time_claim_ms(claims: dict[str, Any], name: str) -> int | None:
     value = claims.get(name)
     if value is None:
         return None

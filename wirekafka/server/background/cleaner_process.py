@@ -38,7 +38,7 @@ class CleanerBackend(Protocol):
         """Release resources, as no job is due for a while."""
 
     def abort(self) -> None:
-        """Stop the job that is running, if any."""
+        """Stop the running job, if any."""
 
 
 def worker_environment() -> dict[str, str]:

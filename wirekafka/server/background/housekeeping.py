@@ -65,7 +65,7 @@ class Housekeeping:
         self._has_space = True
         self._unretained: list[tuple[str, int]] = []
         self._sweep: Iterator[None] | None = None
-        """The check of the connections that is under way."""
+        """The running check of the connections."""
         self._failing: set[str] = set()
         self._cleaning = Cleaning(broker)
         self._relocating = Relocating(broker)
@@ -124,7 +124,7 @@ class Housekeeping:
         self._timers[task.__name__] = self._broker.clock.call_later(interval_ms, fire)
 
     def _sweep_connections(self) -> int | None:
-        """Check some connections; returns the pause in ms before the next ones, None at the end."""
+        """Check some connections; returns the ms until the next check, None at the end."""
         now_ms = self._broker.clock.now_ms()
         if self._sweep is None:
             self._sweep = chain.from_iterable(
@@ -154,7 +154,9 @@ class Housekeeping:
 
     def _snapshot_metadata(self) -> None:
         broker = self._broker
-        broker.metadata_snapshots.write_if_due(broker.config, broker.clock.now_ms())
+        now_ms = broker.clock.now_ms()
+        broker.metadata_snapshots.write_if_due(broker.config, now_ms)
+        broker.metadata_snapshots.clean_if_due(now_ms)
 
     def _retain(self) -> int | None:
         """Delete segments beyond retention.ms or retention.bytes, or below the log start offset.
@@ -224,7 +226,7 @@ class Housekeeping:
         sync_in_thread(write, written)
 
     def _on_each_disk(self, task: Callable[[LogDirectory], _Result]) -> list[_Result]:
-        """Do something with each directory in service; one where that fails is taken out of it."""
+        """Call for each directory in service; a directory that fails is taken out of service."""
         results = []
         for directory in self._working():
             try:
@@ -244,7 +246,7 @@ class Housekeeping:
             partition.log.producers.expire(now_ms, expiration_ms)
 
     def _check_space(self) -> None:
-        """Refuse appends before a disk is full; logged once when that begins and when it ends."""
+        """Refuse appends before a disk is full; the begin and the end are logged once."""
         refusals = self._on_each_disk(lambda directory: directory.check_space(_RESERVE_BYTES))
         full = [refusal for refusal in refusals if refusal is not None]
         has_space = not full

@@ -29,7 +29,7 @@ class Relocating:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Copy whatever is moving now or later."""
+        """Copy the replicas that move now or later."""
         self._relocations.on_begin = self._begin
         if self._relocations.moving:
             self._begin()
@@ -54,7 +54,7 @@ class Relocating:
             self._task = None
 
     async def _advanced(self, relocation: Relocation) -> bool:
-        """Copy some batches, or complete the move; whether the next ones can be copied at once."""
+        """Copy some batches, or complete the move; returns whether to go on at once."""
         now_ms = self._broker.clock.now_ms()
         if now_ms < relocation.retry_ms or self._throttle.is_exceeded(now_ms):
             return False

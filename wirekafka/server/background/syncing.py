@@ -25,7 +25,7 @@ def sync_in_thread(
 ) -> None:
     """Run an fsync in a thread, then call `done` on the event loop (a `quorum.Sync`).
 
-    Other work that takes long has a `pool` of its own, so that no fsync waits for it.
+    Other long work has a `pool` of its own, so that no fsync waits for it.
     """
     future = asyncio.get_running_loop().run_in_executor(pool, run)
     future.add_done_callback(lambda ended: None if ended.cancelled() else done(ended.exception()))
@@ -60,7 +60,7 @@ class Syncing:
             partition.sync_later = None
 
     async def sync(self, partition: Partition) -> bool:
-        """Sync a log up to its present end; False if that failed.
+        """Sync a log up to its present end; returns False if the sync failed.
 
         Whether its directory has failed too depends on the error, see `LogDirectory.note`.
         A partition that was deleted is not synced (False).

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 _EARLY_BYTES = 1 << 12
 """How much is read of a connection that waits: uvloop cannot pause it before the first read."""
 _MOST_HELD = 1024
-"""How many connections of a listener may wait, and how many throttled ones may stay open. Kafka
-leaves those that wait to the operating system, whose backlog is as long here."""
+"""How many connections of a listener may wait, and how many throttled connections may stay open.
+Kafka leaves waiting connections to the operating system, whose backlog is as long here."""
 
 
 class AcceptorOwner(Member, Protocol):
-    """What an acceptor needs of its listener."""
+    """The listener, as its acceptor sees it."""
 
     broker: Host | None
 
@@ -41,7 +41,7 @@ class Arrival(asyncio.BufferedProtocol):
         self._acceptor = acceptor
         self._buffer = bytearray()
         self.early: bytes | memoryview = b""
-        """What was read before reading was paused."""
+        """The bytes read before reading was paused."""
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -60,7 +60,7 @@ class Arrival(asyncio.BufferedProtocol):
         return False
 
     def become(self, protocol: asyncio.BufferedProtocol) -> None:
-        """Continue as the given protocol, which also gets what was read."""
+        """Continue as the given protocol, which also gets the bytes read so far."""
         transport, early = self.transport, self.early
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
@@ -76,9 +76,9 @@ class Arrival(asyncio.BufferedProtocol):
 class Acceptor:
     """Admits the connections of one listener one after the other.
 
-    The next one waits while there is no slot (max.connections) and for as long as
-    max.connection.creation.rate demands, and those behind it wait too, without being counted yet.
-    A connection that exceeds the connection_creation_rate of its address is closed after its
+    The next connection waits while there is no slot (max.connections) and for as long as
+    max.connection.creation.rate demands; the connections behind it wait too, without being counted
+    yet. A connection that exceeds the connection_creation_rate of its address is closed after its
     throttle time.
     """
 

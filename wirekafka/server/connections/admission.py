@@ -1,4 +1,4 @@
-"""The limits on the connections of a broker: how many there are, and how often new ones come."""
+"""The limits on the connections of a broker: their number, and the rate of new connections."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Admission(NamedTuple):
 
 
 class Member(Protocol):
-    """What the limits need of each listener."""
+    """A listener, as the limits see it."""
 
     name: str
 
@@ -75,7 +75,8 @@ class Member(Protocol):
 class ConnectionLimits:
     """Counts the connections of all listeners of a broker against the configured limits.
 
-    Also holds what these connections share, such as the read buffer and the request pipeline.
+    Also holds the objects that these connections share, such as the read buffer and the request
+    pipeline.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class ConnectionLimits:
         self._rates.uncount(listener, now_ms)
 
     def reached(self, listener: str, config: BrokerConfig) -> str | None:
-        """Which limit on the number of connections lets a new one wait; None if there is a slot.
+        """The limit for which a new connection has to wait; None if there is a slot.
 
         The connections of all listeners together are limited for clients only: brokers connect
         nevertheless, if they have a listener of their own.
@@ -201,5 +202,5 @@ class ConnectionLimits:
 
 
 def _last_use(connection: Connection) -> tuple[bool, int]:
-    """Orders connections by when they were last read from; those in use now are the last."""
+    """The order of connections by the time of their last read; connections in use come last."""
     return connection.is_parked, connection.last_read

@@ -15,4 +15,4 @@ class Authentications:
     """Later logins of connections whose session would have ended (KIP-368)."""
     failed_renewals: int = 0
     without_renewal: int = 0
-    """Those successes whose clients cannot renew their session, since they are too old."""
+    """The successes of clients that are too old to renew their session."""

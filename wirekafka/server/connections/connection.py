@@ -39,7 +39,7 @@ _REPLY_BYTES = 1 << 16
 
 
 class ConnectionOwner(Protocol):
-    """What a connection needs of its listener."""
+    """The listener, as its connections see it."""
 
     inbox: Inbox
     half_closed: HalfClosed
@@ -57,10 +57,10 @@ class ConnectionOwner(Protocol):
 class Connection(asyncio.BufferedProtocol):
     """Serves the requests of one socket one at a time, as Kafka does by muting the channel.
 
-    A handler that waits parks the connection, and an exceeded quota mutes it: until that ends no
-    further request is served. Bytes are still read, up to a limit, so that a disconnect of the
-    client is noticed at once. Produce requests received before that are served nevertheless, and
-    so is what a quota delays.
+    A waiting handler parks the connection, and an exceeded quota mutes it: meanwhile no further
+    request is served. Bytes are still read, up to a limit, so that a disconnect of the client is
+    noticed at once. Produce requests received before a disconnect are served nevertheless, and so
+    are requests delayed by a quota.
     """
 
     def __init__(self, listener: ConnectionOwner):
@@ -90,7 +90,8 @@ class Connection(asyncio.BufferedProtocol):
         self._draining = False
         self._inbox.reads += 1
         self.last_read = self._inbox.reads
-        """The number of the last read from it, among those of all connections."""
+        """The sequence number, among the reads of all connections, of the last read from this
+        connection."""
         self.last_read_seen = 0
         self.idle_since_ms = 0
         self.frame_since_ms = 0
@@ -131,7 +132,7 @@ class Connection(asyncio.BufferedProtocol):
             self._keep(shared, at, end)
 
     def eof_received(self) -> bool:
-        """Keep the connection open for what the client has sent before, as far as it is limited."""
+        """Keep the connection open for the requests received so far, within a limit."""
         if self.is_closing or self._draining or not self._is_owed:
             return False
         kept_bytes = self._parked_bytes + (0 if self._own is None else len(self._own))
@@ -219,7 +220,7 @@ class Connection(asyncio.BufferedProtocol):
         """Serve requests of up to `limit_bytes` by `serve` from the next one on.
 
         `check_size` is called for a request that is larger, or smaller than a request's header: it
-        raises Refused, or returns if it is allowed.
+        raises Refused, or returns if the size is allowed.
         """
         self._serve_request = serve
         self._limit = limit_bytes
@@ -265,7 +266,7 @@ class Connection(asyncio.BufferedProtocol):
     # Serving requests.
 
     def _continue(self) -> None:
-        """Serve what is in the connection's own buffer, then make room for more."""
+        """Serve the requests in the connection's own buffer, then make room for more."""
         own, transport = self._own, self._transport
         if not (own is None or transport is None or transport.is_closing() or self.is_stalled):
             self._start = self._serve(own, self._start, self._end)
@@ -279,7 +280,7 @@ class Connection(asyncio.BufferedProtocol):
             self._make_room()
 
     def _end_half_closed(self) -> None:
-        """Close, after the pending output is sent, once nothing delays what must be served."""
+        """Close, after the pending output, once no request that must be served is delayed."""
         if not self._is_owed:
             self._own = None
             self._listener.half_closed.forget(self)

@@ -14,7 +14,7 @@ _known: dict[type[Message], Callable[[Any], list[int]]] = {}
 
 
 def count_errors(response: Message, errors: Counter[int]) -> None:
-    """Count all error codes of a response; 0 for one whose schema has none at its top or below."""
+    """Count all error codes of a response; 0 for a response whose schema has none."""
     kind = response.__class__
     codes_of = _known.get(kind)
     if codes_of is None:
@@ -36,7 +36,7 @@ def _compiled(kind: type[Message]) -> Callable[[Any], list[int]]:
 
 
 def _terms(kind: type[Message], name: str, loops: str, depth: int) -> list[str]:
-    """The elements of the list of codes: those of the object `name` and of the arrays in it.
+    """The elements of the list of codes: the codes of the object `name` and of its arrays.
 
     `loops` are the `for` clauses by which `name` is reached.
     """

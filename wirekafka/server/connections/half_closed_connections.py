@@ -9,9 +9,9 @@ MOST_BYTES = 32 << 20
 class HalfClosed:
     """Bounds the memory of clients that have ended their side of a connection.
 
-    What such a client has sent before still counts: a producer with acks=0 closes its connection
-    without waiting for anything. But clients that send large batches and leave, again and again,
-    must not make the broker keep any number of them.
+    The requests that such a client sent before still count: a producer with acks=0 closes its
+    connection without waiting for anything. But clients that send large batches and leave, again
+    and again, must not make the broker keep any number of such connections.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class HalfClosed:
         return True
 
     def forget(self, connection: object) -> None:
-        """Uncount a connection that is served, or closed."""
+        """Stop counting a connection that is served or closed."""
         self._bytes -= self._kept.pop(connection, 0)
 
     def __len__(self) -> int:

@@ -27,7 +27,7 @@ class Inbox:
         self.renew()
 
     def renew(self) -> None:
-        """Replace the buffer, because a waiting request still refers to the old one."""
+        """Replace the buffer, because a waiting request still refers to the old buffer."""
         self.buffer = memoryview(bytearray(SHARED_BYTES))
 
 
@@ -37,10 +37,11 @@ def request_bytes(data: memoryview, at: int, end: int) -> int:
 
 
 def capacity_for(data: memoryview, at: int, end: int) -> int:
-    """The size in bytes of a buffer for `data[at:end]` and what follows; larger than the rest.
+    """The size in bytes of a buffer for `data[at:end]` and further bytes; larger than `end - at`.
 
-    It depends on the bytes received, not on the announced size: a size prefix alone must not make
-    the broker allocate 100 MiB. It grows by factors, so that a large request is copied few times.
+    The size depends on the bytes received, not on the announced size: a size prefix alone must not
+    make the broker allocate 100 MiB. It grows by factors, so that a large request is copied few
+    times.
     """
     rest = end - at
     frame = request_bytes(data, at, end)

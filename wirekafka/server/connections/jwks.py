@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 _TIMEOUT_S = 10.0
 _EXPEDITED_AFTER_MS = 10_000
-"""How long after a fetch an unknown key id brings about the next one."""
+"""How long after a fetch an unknown key id causes the next fetch."""
 _OPTION = "sasl.oauthbearer.jwks.endpoint.url"
 
 
@@ -86,7 +86,7 @@ class _Provider:
         self._schedule(self._source.refresh_ms)
 
     def refresh(self) -> None:
-        """Fetch the keys again in the background, unless that is going on."""
+        """Fetch the keys again in the background, unless a fetch is in progress."""
         if self._task is None:
             if self._timer is not None:
                 self._timer.cancel()

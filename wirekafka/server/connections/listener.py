@@ -100,7 +100,7 @@ class Listener:
         return (connection.software for connection in tuple(self._connections))
 
     async def prepare(self, broker: Host) -> None:
-        """Read how clients log in, and fetch keys for it. Raises ConfigError."""
+        """Read the settings of logins, and fetch keys for them. Raises ConfigError."""
         if self._logins is None and _needs_login(self.name, broker.config):
             self._logins = Logins(broker, self.name, self._limits.pipeline, self.authentications)
             await self._logins.start()
@@ -239,7 +239,7 @@ class Listener:
             connection.close_for("a slow request", "its request takes too long to arrive")
 
     def stop_accepting(self) -> None:
-        """Refuse new connections, also those that wait; established ones go on."""
+        """Refuse new and waiting connections; established connections go on."""
         self.is_closed = True
         self._port.close()
         self._acceptor.stop()

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 class Served(Protocol):
-    """What a login changes of its connection."""
+    """The connection, as its login changes it."""
 
     def serve_with(
         self, serve: Serve, limit_bytes: int, check_size: Callable[[int], None] | None = None
@@ -50,8 +50,8 @@ class Served(Protocol):
 class Logins:
     """The SASL side of one listener: its mechanisms, and the logins of its connections.
 
-    Its options apply from the listener's start to its end, as in Kafka: whoever may change the
-    configuration of a running broker does not thereby choose who can log in.
+    Its options apply from the listener's start to its end, as in Kafka: a right to change the
+    configuration of a running broker is no right to choose who can log in.
     """
 
     def __init__(self, broker: Host, listener: str, pipeline: Pipeline, counts: Authentications):
@@ -78,7 +78,7 @@ class Logins:
         return self._config.for_listener(self._listener)
 
     async def configured(self) -> None:
-        """Use the dynamic settings too, before the first connection; unusable ones are logged."""
+        """Use the dynamic settings too, before the first connection; log unusable settings."""
         config = self.broker.config
         if config.sources == self._config.sources:
             return

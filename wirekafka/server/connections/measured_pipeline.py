@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from struct import Struct
 from time import perf_counter_ns
-from typing import Any
 
 from wirekafka.apis.shared.registry import Call
 from wirekafka.apis.shared.routes import Route
@@ -22,7 +21,8 @@ from wirekafka.metrics.requests import (
 from wirekafka.server.connections.error_counts import count_errors
 from wirekafka.server.connections.parked_request import Parked
 from wirekafka.server.connections.pipeline import Buffer, Hook, Pipeline
-from wirekafka.server.connections.produce_cache import OUTER_BYTES, Entry, ProduceCache
+from wirekafka.server.connections.produce_cache import OUTER_BYTES, ProduceCache
+from wirekafka.server.connections.repeated_produce import RepeatedProduce
 from wirekafka.server.connections.replies import Replies
 
 _api_and_version = Struct(">I").unpack_from
@@ -32,22 +32,20 @@ _SIZE_BYTES = 4
 _WAITING = 0
 """The position in `RepeatedRequests.counts`."""
 _FETCH = "Fetch"
-_PRODUCE, _PRODUCE_KEY = "Produce", ProduceCache.key
+_PRODUCE, _PRODUCE_KEY = "Produce", 0
 _RARE_NS = 1_000_000
 """From which mean distance on all requests that the cache serves are timed."""
-_serve, _add = Pipeline.serve, Replies.add
+_serve_decoded = Pipeline._serve_decoded
 """Called directly: `super()` makes an object for each request."""
 
 
 class MeasuredPipeline(Pipeline):
     """Counts into `requests`. The pipeline itself, and what it caches, is that of any broker."""
 
-    __slots__ = ("_known", "_repeated", "_timed_ns", "_untimed", "_weight", "answers", "requests")
+    __slots__ = ("_known", "_timed_ns", "_untimed", "_weight", "requests")
 
     def __init__(self, requests: Requests, hook: Hook | None = None):
-        self._repeated: ProduceCache | _Served
         self.requests = requests
-        self.answers = MeasuredReplies()
         self._known: dict[int, VersionRequests] = {}
         """By `key << 16 | version`."""
         self._untimed = 0
@@ -58,24 +56,20 @@ class MeasuredPipeline(Pipeline):
         """When that one began."""
         super().__init__(hook)
 
-    def _use_cache(self, cache: ProduceCache | None) -> None:
-        # `serve` asks the cache itself: the stages of `Pipeline.serve` only note requests in it.
+    def _new_cache(self) -> ProduceCache:
         self.requests.forget_repeated()
-        measured = cache and MeasuredCache(self)
-        self._repeated = measured or _Served(None)
-        self._caches[ProduceCache.key] = measured and _Served(measured)
+        return ProduceCache(self)
 
     def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | None:
         """Serve a request as `Pipeline.serve` does, and count it."""
-        if data[at + 1] != _PRODUCE_KEY:
-            return self._serve_counted(data, at, end, call, replies)
-        # Most likely a Produce request that the cache knows, and counts. The next lines are those
-        # of `Pipeline.serve`: one more call would cost as much as all that is counted.
+        # As `Pipeline.serve`: a call of it would cost as much as all that is counted.
         quotas = call.broker.quotas
         if quotas is not None and call.unmeasured_revision != quotas.work_revision:
             call.began_ns = call.began_ns or call.work_ns()
+        if data[at + 1] or (cache := self._produce_cache) is None:
+            return self._serve_decoded(data, at, end, call, replies)
         began_ns = 0 if (untimed := self._untimed) else perf_counter_ns()
-        served = self._repeated.serve(data, at, end, call, replies)
+        served = cache.serve(data, at, end, call, replies)
         if served is True:
             if untimed:
                 self._untimed = untimed - 1
@@ -86,7 +80,7 @@ class MeasuredPipeline(Pipeline):
                 self.requests.of(_PRODUCE).throttled.record(call.throttle_ms)
             return None
         if served is False:
-            return self._serve_counted(data, at, end, call, replies)
+            return self._serve_decoded(data, at, end, call, replies)
         assert served.request.counts is not None
         served.request.counts[_WAITING] += 1
         if untimed:
@@ -97,8 +91,9 @@ class MeasuredPipeline(Pipeline):
 
     def encoded(self, route: Route, correlation_id: int, response: Response) -> Replies:
         """Encode a response in a thread, and count its errors there."""
-        replies = CountedReplies(response)
-        _add(replies, route, correlation_id, response)
+        replies = super().encoded(route, correlation_id, response)
+        replies.last = Counter[int]()
+        count_errors(response, replies.last)
         return replies
 
     def _weigh(self, began_ns: int) -> int:
@@ -109,20 +104,15 @@ class MeasuredPipeline(Pipeline):
         self._untimed = weight - 1
         return weight
 
-    def _serve_counted(
+    def _serve_decoded(
         self, data: Buffer, at: int, end: int, call: Call, replies: Replies
     ) -> Parked | None:
         """Serve and count a request that the cache does not serve."""
-        began_ns, answers = perf_counter_ns(), self.answers
+        began_ns = perf_counter_ns()
         (api_and_version,) = _api_and_version(data, at)
-        buffers = answers.buffers = replies.buffers
-        head = answers.tail = replies.tail
-        answers.route = None
-        start, first = len(head), len(buffers)
-        try:
-            parked = _serve(self, data, at, end, call, answers)
-        finally:
-            tail = replies.tail = answers.tail
+        sent_before = replies.size_bytes
+        replies.last = None
+        parked = _serve_decoded(self, data, at, end, call, replies)
         version = self._known.get(api_and_version) or self._learn(api_and_version, call)
         if version is None:
             return parked
@@ -135,33 +125,28 @@ class MeasuredPipeline(Pipeline):
         client.bytes_in += size_bytes
         if parked is not None:
             return MeasuredParked(self, parked, version, began_ns)
-        sent_bytes = len(tail) - start
-        if tail is not head:
-            sent_bytes += sum(map(len, buffers[first:]))
-        self.answered(version, call, sent_bytes)
+        self.answered(version, call, replies, replies.size_bytes - sent_before)
         timed = _kind_of(version, call) if api.kinds else api
         timed.finished += 1
         timed.immediate.record((perf_counter_ns() - began_ns) // _NS_PER_US)
         return None
 
-    def answered(self, version: VersionRequests, call: Call, sent_bytes: int) -> None:
-        """Count the response that was added to `answers`, and its errors."""
-        api = version.api
-        answers = self.answers
+    def answered(
+        self, version: VersionRequests, call: Call, replies: Replies, sent_bytes: int
+    ) -> None:
+        """Count the response that was added to `replies`, and its errors."""
+        api, last = version.api, replies.last
         if sent_bytes:
             client = self.client(call)
             client.responses += 1
             client.bytes_out += sent_bytes
             api.response_bytes += sent_bytes
-        route = answers.route
-        if route is None:
+        if last is None:
             api.errors[0] += 1  # acks=0, or a response of the cache, which has no failures.
-        elif answers.errors is not None:
-            api.errors.update(answers.errors)
-            answers.errors = answers.route = None
+        elif isinstance(last, Counter):
+            api.errors.update(last)
         else:
-            count_errors(answers.response, api.errors)
-            answers.response = answers.route = None
+            count_errors(last, api.errors)
         if call.throttle_ms:
             api.throttled.record(call.throttle_ms)
 
@@ -176,7 +161,7 @@ class MeasuredPipeline(Pipeline):
             call.traffic = found
         return found
 
-    def counts(self, entry: Entry, around: bytes, call: Call) -> list[int]:
+    def counts_of(self, entry: RepeatedProduce, around: bytes, call: Call) -> list[int]:
         """Return the counters of a new cache entry, `RepeatedRequests.counts` of its shape.
 
         `around` are the bytes from the client id to the partition index.
@@ -185,10 +170,14 @@ class MeasuredPipeline(Pipeline):
         version = self._known.get(key) or self._learn(key, call)
         topic = call.broker.partitions[entry.key].traffic
         assert version is not None and topic is not None, "there are metrics"
-        response_bytes = 0 if entry.template is None else entry.template.size + _SIZE_BYTES
+        response_bytes = entry.size + _SIZE_BYTES if entry.acks else 0
         other_bytes = len(around) + OUTER_BYTES
         shape = ProduceShape(version, self.client(call), topic, other_bytes, response_bytes)
         return self.requests.repeated(shape).counts
+
+    def forget_counts(self) -> None:
+        """Include what entries of the cache have counted, because they are dropped."""
+        self.requests.forget_repeated()
 
     def _learn(self, api_and_version: int, call: Call) -> VersionRequests | None:
         """The counters of an API and version; None if it is not one that was served."""
@@ -201,78 +190,6 @@ class MeasuredPipeline(Pipeline):
         found = self._known[api_and_version] = VersionRequests(api, api_and_version & 0xFFFF)
         self.requests.versions.append(found)
         return found
-
-
-class MeasuredCache(ProduceCache):
-    """A cache whose entries have counters, which those of the same shape share."""
-
-    __slots__ = ("_measured",)
-
-    def __init__(self, measured: MeasuredPipeline):
-        super().__init__()
-        self._measured = measured
-
-    def _remember(self, around: bytes, request: Any, call: Call) -> Entry | None:
-        entry = super()._remember(around, request, call)
-        if entry is not None:
-            entry.counts = self._measured.counts(entry, around, call)
-        return entry
-
-    def _clear(self, generation: int) -> None:
-        super()._clear(generation)
-        self._measured.requests.forget_repeated()
-
-
-class _Served:
-    """A cache within the stages that follow it: asked before, it only notes requests."""
-
-    __slots__ = ("_cache", "key")
-
-    def __init__(self, cache: ProduceCache | None):
-        self._cache = cache
-        self.key = ProduceCache.key
-
-    def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> bool:
-        return False
-
-    def note(self, frame: Buffer, request: Any, response: Any, call: Call) -> None:
-        if self._cache is not None:
-            self._cache.note(frame, request, response, call)
-
-
-class MeasuredReplies(Replies):
-    """Replies that remember the last response until it is counted."""
-
-    __slots__ = ("errors", "response", "route")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.errors: Counter[int] | None = None
-        """The errors of a response that was encoded in a thread."""
-        self.route: Route | None = None
-        self.response: Any = None
-
-    def add(self, route: Route, correlation_id: int, response: Any) -> None:
-        """Encode and append a response."""
-        _add(self, route, correlation_id, response)
-        self.route, self.response = route, response
-
-    def add_encoded(self, route: Route, encoded: Replies) -> None:
-        """Append an encoded response."""
-        super().add_encoded(route, encoded)
-        assert isinstance(encoded, CountedReplies), "of a measured pipeline"
-        self.route, self.errors = route, encoded.errors
-
-
-class CountedReplies(Replies):
-    """A response that was encoded in a thread, and its errors."""
-
-    __slots__ = ("errors",)
-
-    def __init__(self, response: Any) -> None:
-        super().__init__()
-        self.errors = Counter[int]()
-        count_errors(response, self.errors)
 
 
 class MeasuredParked:
@@ -305,27 +222,21 @@ class MeasuredParked:
 
     def resume(self, call: Call, replies: Replies) -> bool:
         """As `Parked.resume`, and count the request once it has ended."""
-        began_ns, answers = self._began_ns, self._measured.answers
+        began_ns = self._began_ns
         resumed_ns = perf_counter_ns() if began_ns else 0
-        buffers = answers.buffers = replies.buffers
-        head = answers.tail = replies.tail
-        answers.route = None
-        start, first = len(head), len(buffers)
+        sent_before = replies.size_bytes
+        replies.last = None
         is_done = True  # If it raises, too.
         try:
-            is_done = self._parked.resume(call, answers)
+            is_done = self._parked.resume(call, replies)
         finally:
-            tail = replies.tail = answers.tail
             self._version.api.in_flight -= is_done
         now_ns = perf_counter_ns() if began_ns else 0
         self._worked_ns += now_ns - resumed_ns
         if not is_done:
             return False
-        sent_bytes = len(tail) - start
-        if tail is not head:
-            sent_bytes += sum(map(len, buffers[first:]))
         version = self._version
-        self._measured.answered(version, call, sent_bytes)
+        self._measured.answered(version, call, replies, replies.size_bytes - sent_before)
         timed = _kind_of(version, call) if version.api.kinds else version.api
         timed.finished += 1
         if began_ns:

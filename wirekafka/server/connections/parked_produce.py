@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from wirekafka.apis.produce import name_leaders
 from wirekafka.apis.shared.produce_waiting import outcome
@@ -16,26 +15,10 @@ from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
 from wirekafka.replication.partition.leader import Leader
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.waiting import Watched
+from wirekafka.server.connections.repeated_produce import RepeatedProduce
 from wirekafka.server.connections.replies import Replies
 
 _TopicResponse = ProduceResponse.TopicProduceResponse
-
-
-class Template(Protocol):
-    """The encoded response of a Produce request for one partition, but for its values."""
-
-    def put(self, replies: Replies, correlation_id: int, index: int, appended: Appended) -> None:
-        """Append the response of a batch without error."""
-
-
-class Repeated(Protocol):
-    """What is known of a Produce request that is repeated."""
-
-    topic: tuple[str, bytes]
-    """The topic's name and id as sent, of which one is empty or zeros."""
-    timeout_ms: int
-    counts: list[int] | None
-    """`RepeatedRequests.counts`, if there are metrics."""
 
 
 class ParkedProduce:
@@ -51,7 +34,6 @@ class ParkedProduce:
         "_is_ready",
         "_leader",
         "_partition",
-        "_template",
         "_timer",
         "_waiting",
         "end_offset",
@@ -62,19 +44,20 @@ class ParkedProduce:
     def __init__(
         self,
         call: Call,
-        place: tuple[Partition, Leader, Appended],
-        answer: tuple[int, Template],
-        request: Repeated,
+        request: RepeatedProduce,
+        correlation_id: int,
+        partition: Partition,
+        leader: Leader,
+        appended: Appended,
     ):
-        """`answer` is the correlation id, and the response without its values."""
-        self._partition, self._leader, self._appended = place
-        self._correlation_id, self._template = answer
         self.request = request
-        self.end_offset = self._appended.end_offset
+        self._correlation_id = correlation_id
+        self._partition, self._leader, self._appended = partition, leader, appended
+        self.end_offset = appended.end_offset
         self._callback: Callable[[object], None] | None = None
         self._is_ready = False
         self._waiting = call.broker.waiting
-        self._partition.await_commit(self)
+        partition.await_commit(self)
         self._timer = self._waiting.park(self, request.timeout_ms)
 
     def look(self, changed: Watched) -> None:
@@ -105,7 +88,7 @@ class ParkedProduce:
         partition, appended = self._partition, self._appended
         error = outcome(partition, self._leader, self.end_offset)
         if error is Error.NONE:
-            self._template.put(replies, self._correlation_id, partition.index, appended)
+            self.request.put(replies, self._correlation_id, appended)
             return True
         name, topic_id = self.request.topic
         failed = _TopicResponse.PartitionProduceResponse(

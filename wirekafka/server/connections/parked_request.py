@@ -1,4 +1,4 @@
-"""A request that waits, and keeps its connection from serving the next one."""
+"""A request that waits, and keeps its connection from serving the next request."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -16,6 +15,7 @@ from wirekafka.codec.compact import skip_tags
 from wirekafka.codec.message import MalformedMessage, Response
 from wirekafka.errors import Error, KafkaError, MalformedRequest
 from wirekafka.replication.raft.metadata_log import Sync, sync_inline
+from wirekafka.runtime.driver import when_ready
 from wirekafka.runtime.promise import computed
 from wirekafka.server.connections.accounting import charge, charge_failure
 from wirekafka.server.connections.parked_request import Parked
@@ -74,33 +74,15 @@ class Hook(Protocol):
         """
 
 
-class Cache(Protocol):
-    """Serves repeated requests of one API without the other stages.
-
-    Its entries depend on all inputs of these stages: the client (`Call.identity`) and the metadata
-    (`MetadataImage.generation`).
-    """
-
-    key: int
-    """The API key, below 256."""
-
-    def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | bool:
-        """Serve the request at `data[at:end]`; False, without any effect, if it is not cached.
-
-        A request that waits is returned. The caller has compared only the low byte of the API key.
-        """
-
-    def note(self, frame: Buffer, request: Any, response: Any, call: Call) -> None:
-        """Remember a request, and its response, if there is one or its handler does not wait."""
-
-
 class Pipeline:
     """Serves the requests of all connections of one broker, or of one controller."""
 
     __slots__ = (
-        "_caches",
+        "_around",
         "_hook",
+        "_inner",
         "_known_route",
+        "_produce_cache",
         "_routes",
         "is_for_controllers",
         "run_apart",
@@ -115,25 +97,35 @@ class Pipeline:
         self._routes = routes
         self._known_route = routes.known.get
         self.is_for_controllers = routes is CONTROLLERS
-        self._caches: list[Cache | None] = [None] * 256
-        """By the low byte of the API key. Empty with a hook, which must see every request."""
+        self._produce_cache: ProduceCache | None
+        """None with a hook, which must see every request, and on controllers' listeners."""
         self._hook: Hook | None
+        self._around: Callable[[Hook | None], Hook] | None = None
         self.hook = hook
 
     @property
     def hook(self) -> Hook | None:
         """What is called in place of the handlers; may be changed between two requests."""
-        return self._hook
+        return self._inner
 
     @hook.setter
     def hook(self, hook: Hook | None) -> None:
-        self._hook = hook
-        caches = hook is None and self._routes is BROKERS
-        self._use_cache(ProduceCache() if caches else None)
+        self._inner = hook
+        self._use_hooks()
 
-    def _use_cache(self, cache: ProduceCache | None) -> None:
-        """Serve repeated Produce requests by a cache, or by none."""
-        self._caches[ProduceCache.key] = cache
+    def wrap(self, around: Callable[[Hook | None], Hook] | None) -> None:
+        """Put a hook around `hook`, whichever that is or becomes; None puts it off again."""
+        self._around = around
+        self._use_hooks()
+
+    def _use_hooks(self) -> None:
+        hook = self._inner if self._around is None else self._around(self._inner)
+        self._hook = hook
+        has_cache = hook is None and self._routes is BROKERS
+        self._produce_cache = self._new_cache() if has_cache else None
+
+    def _new_cache(self) -> ProduceCache:
+        return ProduceCache()
 
     def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | None:
         """Serve the request at `data[at:end]`, which excludes its size prefix.
@@ -144,9 +136,18 @@ class Pipeline:
         quotas = call.broker.quotas
         if quotas is not None and call.unmeasured_revision != quotas.work_revision:
             call.began_ns = call.began_ns or call.work_ns()
-        cache = self._caches[data[at + 1]]
-        if cache is not None and (served := cache.serve(data, at, end, call, replies)):
-            return None if served is True else served
+        # The cache compares the whole API key.
+        if not data[at + 1] and (cache := self._produce_cache) is not None:
+            served = cache.serve(data, at, end, call, replies)
+            if served:
+                return None if served is True else served
+        return self._serve_decoded(data, at, end, call, replies)
+
+    def _serve_decoded(
+        self, data: Buffer, at: int, end: int, call: Call, replies: Replies
+    ) -> Parked | None:
+        """Serve a request that the cache does not serve, as `serve` does."""
+        quotas = call.broker.quotas
         # Identify.
         api_and_version, correlation_id, client_id_bytes = _REQUEST_HEADER.unpack_from(data, at)
         route = self._known_route(api_and_version) or self._routes.find(api_and_version)
@@ -180,7 +181,7 @@ class Pipeline:
                 else:
                     if quotas is not None:
                         call.pause_work(end - at)
-                    if cache is not None and cache.key == route.key:
+                    if route.key == _PRODUCE and (cache := self._produce_cache) is not None:
                         cache.note(data[at:end], request, None, call)
                     return ParkedHandler(self, route, request, response, waited)
             if quotas is not None and (
@@ -196,7 +197,7 @@ class Pipeline:
         except Exception as error:
             self.fail(route, request, error, call, replies)
             return None
-        if cache is not None and cache.key == api_and_version >> 16:
+        if route.key == _PRODUCE and (cache := self._produce_cache) is not None:
             cache.note(data[at:end], request, response, call)
         return None
 
@@ -206,9 +207,10 @@ class Pipeline:
         return route.handle(request, call) if hook is None else hook.handle(route, request, call)
 
     def encoded(self, route: Route, correlation_id: int, response: Response) -> Replies:
-        """Encode a response in a thread."""
+        """Encode a response in a thread, which frees it too."""
         replies = Replies()
         replies.add(route, correlation_id, response)
+        replies.last = None
         return replies
 
     def _serve_apart(
@@ -300,12 +302,7 @@ class ParkedHandler:
         return self._route.key == _PRODUCE
 
     def when_ready(self, callback: Callable[[object], None]) -> None:
-        waited = self._waited
-        if waited is None:
-            asyncio.get_running_loop().call_soon(callback, None)
-            return
-        waited._asyncio_future_blocking = False  # As a task does: the future is being waited for.
-        waited.add_done_callback(callback)
+        when_ready(self._waited, callback)
 
     def resume(self, call: Call, replies: Replies) -> bool:
         quotas = call.broker.quotas
@@ -357,7 +354,7 @@ class ParkedLarge(ParkedHandler):
         except StopIteration as done:
             response, encoded = done.value
             if encoded is not None:
-                replies.add_encoded(self._route, encoded)
+                replies.append(encoded)
             elif response is not None:
                 replies.add(self._route, call.correlation_id, response)
             return True

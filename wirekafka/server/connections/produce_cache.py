@@ -10,16 +10,16 @@ encoded 14 (`python -m benchmarks.bare_loop`).
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any
+from typing import Any, Protocol
 
 from wirekafka.apis.shared.registry import Call
 from wirekafka.codec.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_BIT
 from wirekafka.codec.varint import encode_uvarint
-from wirekafka.log.append import Appended
-from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
-from wirekafka.quotas.client_quotas import PERCENT_PER_NS, Account
+from wirekafka.protocol.produce import ProduceResponse
+from wirekafka.quotas.client_quotas import PERCENT_PER_NS
 from wirekafka.quotas.rate import Rate
 from wirekafka.server.connections.parked_produce import ParkedProduce
+from wirekafka.server.connections.repeated_produce import RepeatedProduce
 from wirekafka.server.connections.replies import Replies
 
 _header = Struct(">Iih").unpack_from
@@ -27,9 +27,6 @@ _int32 = Struct(">i").pack
 _tags = Struct(">BH").unpack_from
 _NO_TAGS = (0, 0)
 """The empty tagged sections of the partition, the topic and the request."""
-_PARTITION_FORMAT = ">ihqqq"
-"""In a response: a partition's index, error, base offset, log append time and start offset."""
-_PLACEHOLDERS = (0x55667788, 0, 0x1122334455667788, 0x2233445566778811, 0x3344556677881122)
 _CLIENT_ID_AT = 8
 _TOPIC_AT = 19
 """Offset of the topic in a request with an empty client id: after the header, a null
@@ -48,108 +45,38 @@ _ATTRIBUTES_LOW_BYTE_AT = ATTRIBUTES_AT + 1
 _THROTTLE = slice(-5, -1)
 """The throttle time in a response: before the empty tagged section at its end."""
 _BATCH_BYTES, _MESSAGES = 4, 5
-"""Positions in `Entry.counts`; those before are the numbers of bytes of a batch's size."""
+"""Positions in `RepeatedProduce.counts`; the ones before are for batch sizes of so many bytes."""
 _MOST = 8192
 """The largest number of requests remembered."""
 _LONGEST = 1024
 """Requests with more bytes before the batch, which has a long client id, are not."""
 
 
-class _Template:
-    """An encoded response for one topic, except for the partition's index and offsets."""
+class Counters(Protocol):
+    """Gives the cache's entries their counters, while there are metrics."""
 
-    __slots__ = ("after", "before", "pack", "size")
+    def counts_of(self, entry: RepeatedProduce, around: bytes, call: Call) -> list[int]:
+        """Return the `RepeatedRequests.counts` of a new entry.
 
-    def __init__(self, topic: ProduceRequest.TopicProduceData, version: int):
-        kind = ProduceResponse.TopicProduceResponse
-        index, _, base_offset, log_append_time_ms, log_start_offset = _PLACEHOLDERS
-        encoded = ProduceResponse(
-            responses=[
-                kind(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
-                    partition_responses=[
-                        kind.PartitionProduceResponse(
-                            index=index,
-                            base_offset=base_offset,
-                            log_append_time_ms=log_append_time_ms,
-                            log_start_offset=log_start_offset,
-                        )
-                    ],
-                )
-            ]
-        ).encode(version)
-        before, self.after = encoded.split(Struct(_PARTITION_FORMAT).pack(*_PLACEHOLDERS))
-        self.before = b"\0" + before  # The header's tagged section is empty.
-        form = f">ii{len(self.before)}s{_PARTITION_FORMAT[1:]}{len(self.after)}s"
-        self.pack = Struct(form).pack
-        self.size = Struct(form).size - 4
+        `around` are the bytes from the client id to the partition index.
+        """
 
-    def put(self, replies: Replies, correlation_id: int, index: int, appended: Appended) -> None:
-        """Append the response of a batch without error."""
-        base_offset, _, time_ms, log_start, _ = appended
-        before, after, size = self.before, self.after, self.size
-        replies.tail += self.pack(
-            size, correlation_id, before, index, 0, base_offset, time_ms, log_start, after
-        )
+    def forget_counts(self) -> None:
+        """All entries are dropped."""
 
 
-class Entry:
-    """The partition that a repeated request appends to, and its response template."""
-
-    __slots__ = (
-        "account",
-        "acks",
-        "counts",
-        "is_limited",
-        "key",
-        "produced",
-        "template",
-        "timeout_ms",
-        "topic",
-        "worked",
-    )
-
-    def __init__(self, key: tuple[str, int], request: ProduceRequest, template: _Template | None):
-        [topic] = request.topic_data
-        self.acks = request.acks
-        self.timeout_ms = request.timeout_ms
-        self.topic = topic.name, topic.topic_id
-        """As the client names it: by an empty name or by the id of zeros."""
-        self.counts: list[int] | None = None
-        """What was served, as `RepeatedRequests.counts`; None while there are no metrics."""
-        self.account: Account | None = None
-        self.is_limited = False
-        """Whether a quota applies to the client's Produce requests."""
-        self.produced: Rate | None = None
-        self.worked: Rate | None = None
-        """The client's rates; None if it has no such quota."""
-        self.key = key
-        self.template = template
-        """None for acks=0."""
-
-    def limit(self, account: Account) -> None:
-        """Count requests against the client's quotas."""
-        self.account = account
-        self.produced = account.produce
-        # Producers that get no response have no limit on work, as in Kafka.
-        self.worked = account.request if self.template is not None else None
-        self.is_limited = self.produced is not None or self.worked is not None
-
-
-_NO_ENTRIES: dict[int, dict[bytes, Entry]] = {}
+_NO_ENTRIES: dict[int, dict[bytes, RepeatedProduce]] = {}
 
 
 class ProduceCache:
     """The cache of one broker; a change of the metadata clears it."""
 
-    __slots__ = ("_count", "_generation", "_known", "_templates")
-    key: int = ProduceRequest.key
+    __slots__ = ("_count", "_counters", "_generation", "_known")
 
-    def __init__(self) -> None:
-        self._known: dict[str, dict[int, dict[bytes, Entry]]] = {}
+    def __init__(self, counters: Counters | None = None) -> None:
+        self._counters = counters
+        self._known: dict[str, dict[int, dict[bytes, RepeatedProduce]]] = {}
         """By client identity, version, and the bytes from the client id to the partition index."""
-        self._templates: dict[tuple[int, str, bytes], _Template] = {}
         self._count = 0
         self._generation = -1
         """Of the metadata image that the entries depend on."""
@@ -204,20 +131,14 @@ class ProduceCache:
             counts[start - size_at] += 1
             counts[_BATCH_BYTES] += size
             counts[_MESSAGES] += appended[1] - appended[0]
-        if (template := entry.template) is not None:
+        if entry.acks:
             if entry.acks == _ALL and appended[1] > partition.high_watermark:
                 call.version = version
-                place = partition, leader, appended
-                return ParkedProduce(call, place, (correlation_id, template), entry)
-            # As `put`, without the call.
-            offset, _, time_ms, log_start, _ = appended
-            before, after, index = template.before, template.after, entry.key[1]
-            replies.tail += template.pack(
-                template.size, correlation_id, before, index, 0, offset, time_ms, log_start, after
-            )
+                return ParkedProduce(call, entry, correlation_id, partition, leader, appended)
+            entry.put(replies, correlation_id, appended)
         if entry.is_limited:
             _charge(entry, call, end - at, now_ms)
-            if call.throttle_ms and template is not None:
+            if call.throttle_ms and entry.acks:
                 replies.tail[_THROTTLE] = _int32(call.throttle_ms)
         return True
 
@@ -250,8 +171,8 @@ class ProduceCache:
             return  # It has tagged fields, or varints longer than necessary.
         self._remember(bytes(frame[_CLIENT_ID_AT:size_at]), request, call)
 
-    def _remember(self, around: bytes, request: Any, call: Call) -> Entry | None:
-        """The new entry; None if the partition's requests are not cached."""
+    def _remember(self, around: bytes, request: Any, call: Call) -> None:
+        """Add an entry, unless requests for the partition are not cached."""
         [topic] = request.topic_data
         name = topic.name
         if call.version >= _ID_VERSION:
@@ -262,34 +183,28 @@ class ProduceCache:
             # The handler counts the work before and after a wait.
             quotas is not None and request.acks == _ALL and len(partition.replicas) > 1
         ):
-            return None
+            return
         generation = call.broker.image.generation
         if generation != self._generation or self._count >= _MOST:
             self._clear(generation)
         known = self._known.setdefault(call.identity, {}).setdefault(call.version, {})
         self._count += around not in known
-        template = self._template(topic, call.version) if request.acks else None
-        entry = Entry((partition.topic, partition.index), request, template)
+        entry = RepeatedProduce((partition.topic, partition.index), request, call.version)
         if quotas is not None:
             entry.limit(call.account_of(quotas))
+        if self._counters is not None:
+            entry.counts = self._counters.counts_of(entry, around, call)
         known[around] = entry
-        return entry
-
-    def _template(self, topic: ProduceRequest.TopicProduceData, version: int) -> _Template:
-        key = version, topic.name, topic.topic_id
-        template = self._templates.get(key)
-        if template is None:
-            template = self._templates[key] = _Template(topic, version)
-        return template
 
     def _clear(self, generation: int) -> None:
         self._known.clear()
-        self._templates.clear()
         self._count = 0
         self._generation = generation
+        if self._counters is not None:
+            self._counters.forget_counts()
 
 
-def _charge(entry: Entry, call: Call, size_bytes: int, now_ms: int) -> None:
+def _charge(entry: RepeatedProduce, call: Call, size_bytes: int, now_ms: int) -> None:
     """Count a request as `accounting.charge` does."""
     rate = entry.produced
     if rate is not None:
@@ -308,7 +223,7 @@ def _charge(entry: Entry, call: Call, size_bytes: int, now_ms: int) -> None:
             _charge_work(entry, rate, call, now_ms)
 
 
-def _charge_work(entry: Entry, rate: Rate, call: Call, now_ms: int) -> None:
+def _charge_work(entry: RepeatedProduce, rate: Rate, call: Call, now_ms: int) -> None:
     """Count the work for a request as `accounting.charge` does; it did not wait."""
     quotas = call.broker.quotas
     assert entry.account is not None and quotas is not None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from struct import Struct
 from typing import Any
 
 from wirekafka.apis.shared.routes import Route
+from wirekafka.codec.message import Response
 
 _RESPONSE_HEADER = Struct(">ii")
 _SIZE = Struct(">i")
@@ -14,17 +16,25 @@ _SIZE = Struct(">i")
 class Replies:
     """Encoded responses in the order of their requests, each after its size prefix.
 
-    Small ones share one bytearray; records are referenced, not copied.
+    Small responses share one bytearray; records are referenced, not copied.
     """
 
-    __slots__ = ("buffers", "tail")
+    __slots__ = ("buffers", "last", "tail")
 
     def __init__(self) -> None:
         self.buffers: list[Any] = []
         """Finished bytes and slices of log files."""
         self.tail = bytearray()
+        self.last: Response | Counter[int] | None = None
+        """The latest response that was encoded, or the number of each error in it, for metrics."""
 
-    def add(self, route: Route, correlation_id: int, response: Any) -> None:
+    @property
+    def size_bytes(self) -> int:
+        """The size of all responses."""
+        size_bytes = len(self.tail)
+        return size_bytes + sum(map(len, self.buffers)) if self.buffers else size_bytes
+
+    def add(self, route: Route, correlation_id: int, response: Response) -> None:
         """Encode a response and append it; on an error nothing is appended."""
         buffers, tail = self.buffers, self.tail
         start, first = len(tail), len(buffers)
@@ -43,10 +53,7 @@ class Replies:
             size += sum(map(len, buffers[first:]))
         _SIZE.pack_into(head, start, size)
         self.tail = tail
-
-    def add_encoded(self, route: Route, encoded: Replies) -> None:
-        """Append a response that was added to `encoded`, apart from these."""
-        self.append(encoded)
+        self.last = response
 
     def add_bare(self, token: bytes) -> None:
         """Append a SASL token without a response header around it."""
@@ -54,6 +61,7 @@ class Replies:
 
     def append(self, others: Replies) -> None:
         """Append responses that were collected apart from these."""
+        self.last = others.last
         if others.buffers:
             if self.tail:
                 self.buffers.append(self.tail)

@@ -2,9 +2,9 @@
 
 Kafka reads a request into memory that it reserves for the whole request
 (`queued.max.request.bytes`), and then queues the request (`queued.max.requests`). Here a request is
-served as soon as it is read. What takes memory are requests that are still incomplete, requests
-that wait for a response, and what their clients have sent behind them. A limit holds back
-connections that begin a request, never those that are in one: each request can be completed.
+served as soon as it is read. Memory is taken by incomplete requests, by requests that wait for a
+response, and by the bytes that their clients have sent behind them. A limit holds back connections
+that begin a request, never connections within a request: each request can be completed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HELD_BACK_BYTES = 1 << 12
 
 
 class RequestMemory:
-    """What connections have reserved of the bytes and requests that are allowed."""
+    """The bytes and requests that connections have reserved, within the limits."""
 
     def __init__(self, limit_bytes: float, limit_requests: float):
         self.limit_bytes, self.limit_requests = limit_bytes, limit_requests
@@ -45,7 +45,7 @@ class RequestMemory:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no further request may begin; the last one may exceed the limit, as in Kafka."""
+        """Whether no further request may begin; the last may exceed the limit, as in Kafka."""
         return self.used_bytes >= self.limit_bytes or len(self._reserved) >= self.limit_requests
 
     @property
@@ -58,7 +58,7 @@ class RequestMemory:
         return connection in self._reserved
 
     def reserve(self, connection: Connection, size_bytes: int) -> None:
-        """Change what a connection needs; 0 ends its reservation."""
+        """Change the bytes that a connection reserves; 0 ends its reservation."""
         before = self._reserved.pop(connection, 0)
         if size_bytes:
             self._reserved[connection] = size_bytes
@@ -73,7 +73,7 @@ class RequestMemory:
         self._waiting[connection] = None
 
     def forget(self, connection: LimitedConnection) -> None:
-        """Free what a closed connection has reserved."""
+        """Free the reservation of a closed connection."""
         self._waiting.pop(connection, None)
         self.reserve(connection, 0)
 

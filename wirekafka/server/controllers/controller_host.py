@@ -1,4 +1,4 @@
-"""The node behind the listeners of a controller: what connections and handlers there work on."""
+"""The node behind the listeners of a controller, for their connections and handlers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wirekafka.security.authorizer import Authorizer
 
 
 class ControllerHost:
-    """A `registry.Host` for one controller; on a combined node, its broker is another one.
+    """A `registry.Host` for one controller; on a combined node, the broker is another host.
 
     Requests of clients and nodes are not counted against quotas, as in Kafka; only changes of
     topics are, by the controller itself.

@@ -46,9 +46,9 @@ class Quorum:
 class ControllerSearch:
     """Keeps track of the active controller.
 
-    The node of the quorum in this process reports each leader (`elected`). While none is
-    known, DescribeCluster (KIP-919) is sent to one controller after the other: those in the last
-    response and those in the configuration.
+    The node of the quorum in this process reports each leader (`elected`). While none is known,
+    DescribeCluster (KIP-919) is sent to one controller after the other: the controllers in the last
+    response and in the configuration.
     """
 
     def __init__(self, quorum: Quorum, connect: Callable[[str, int], Peer]):
@@ -58,13 +58,13 @@ class ControllerSearch:
         self.cluster_id: str | None = None
         """The cluster's id as reported by a controller; None before the first response."""
         self.on_learned: Callable[[FoundController], None] = lambda controller: None
-        """Called with each leader of the quorum that is reported to `learned`."""
+        """Called with each leader of the quorum that is passed to `learned`."""
         self._quorum = quorum
         self._connect = connect
         self._epoch = -1
         self._named: tuple[FoundController, ...] = ()
         """The controllers that the last response listed."""
-        self._waiting: list[Promise] = []
+        self._waiting: list[Promise[FoundController]] = []
         self._searching: asyncio.Task[None] | None = None
         self._rounds = 0
         self._is_closed = False
@@ -76,18 +76,17 @@ class ControllerSearch:
     async def find(self) -> FoundController:
         """Return the active controller; if it is unknown, after one request to each controller.
 
-        Raises KafkaError (NETWORK_EXCEPTION) if none of them responds or knows it.
+        Raises KafkaError(NETWORK_EXCEPTION) if no controller responds with an active controller.
         """
         if self._is_closed:
             raise KafkaError(Error.NETWORK_EXCEPTION, "the node is stopping")
         if self.active is not None:
             return self.active
-        answer = Promise()
+        answer: Promise[FoundController] = Promise()
         self._waiting.append(answer)
         if self._searching is None:
             self._searching = asyncio.get_running_loop().create_task(self._search())
-        found: FoundController = await answer
-        return found
+        return await answer
 
     def learned(self, controller: FoundController, epoch: int) -> None:
         """Store the quorum's leader of an epoch; ignored if a newer epoch is known."""
@@ -97,10 +96,7 @@ class ControllerSearch:
             self.on_learned(controller)
 
     def elected(self, leadership: LeaderAndEpoch, listener: str) -> None:
-        """Store what the quorum's node in this process knows: its leader at that listener, or none.
-
-        It is an `on_leader_changed` of `Raft`.
-        """
+        """Store the leader, with its listener, or none; an `on_leader_changed` of `Raft`."""
         if leadership.leader_id == NO_LEADER and self.active is not None:
             self.forget(self.active)
         for name, host, port in leadership.endpoints:
@@ -113,7 +109,7 @@ class ControllerSearch:
             self.active = None
 
     def close(self) -> None:
-        """Fail the current search, if any, and every later one."""
+        """Fail the current search, if any, and every later search."""
         self._is_closed = True
         if self._searching is not None:
             self._searching.cancel()
@@ -143,7 +139,7 @@ class ControllerSearch:
             self._searching = None
 
     def _addresses(self) -> list[Address]:
-        """All known addresses of controllers; each search begins with another one of them."""
+        """All known addresses of controllers; each search begins with another address."""
         every = dict.fromkeys(
             [
                 *(Address(each.host, each.port) for each in self._named),

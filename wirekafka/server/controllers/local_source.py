@@ -73,7 +73,7 @@ class LocalSource:
         self.log.observe(self._registrar.note, foundation.failed)
 
     def load(self) -> None:
-        """Deliver the metadata that is known to be committed: all of it for the only voter."""
+        """Deliver the metadata that is known to be committed: the whole log for the only voter."""
         self.controller.load()
         image = self.controller.committed_image
         check_compatible(image)
@@ -171,9 +171,9 @@ def _controller_parts(parts: SourceParts, known: Controllers) -> ControllerParts
 
 
 def _static_voters(known: Controllers, own: Voter) -> VoterSet:
-    """The voters of the configuration; this node alone if that names no controllers at all.
+    """The configured voters; this node alone if no controllers are configured.
 
-    As in Kafka, their directory ids are not known.
+    As in Kafka, the directory ids of configured voters are unknown.
     """
     is_named = bool(known.servers)
     if known.voters.ids == (own.id,) or not is_named:

@@ -1,4 +1,4 @@
-"""The channel of a node that is a controller itself: to whichever controller is active."""
+"""The channel of a node that is a controller itself, to the active controller."""
 
 from __future__ import annotations
 

@@ -60,11 +60,11 @@ class QuorumDriver:
         self._timer: Timer | None = None
         self._is_scheduled = False
         self._next_server = 0
-        self._caught_up = Promise()
+        self._caught_up: Promise[None] = Promise()
         self._is_awaited = False
-        self._succeeded: Promise | None = None
+        self._succeeded: Promise[None] | None = None
         self._resigned_epoch = 0
-        self._cut_off: Promise | None = None
+        self._cut_off: Promise[None] | None = None
         self._is_closed = False
         self.last_failure: KafkaError | None = None
         """Why the last request that was not answered was not, or was refused."""
@@ -118,7 +118,7 @@ class QuorumDriver:
             peer.close()
 
     def _schedule(self) -> None:
-        """Send what is in the outbox, after the call that put it there has returned."""
+        """Send the requests in the outbox, after the call that added them has returned."""
         if not self._is_scheduled and not self._is_closed:
             self._is_scheduled = True
             self._parts.clock.call_later(0, self._flush)
@@ -193,7 +193,7 @@ class QuorumDriver:
         return decoded(request, response, wire.listener)
 
     def _address(self, outgoing: Outgoing) -> Address:
-        """The address of the receiver; of one server after the other if that may be any."""
+        """The address of the receiver; if any server will do, one server after the other."""
         if outgoing.endpoint is not None:
             return Address(*outgoing.endpoint)
         servers = self._parts.servers

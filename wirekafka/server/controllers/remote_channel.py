@@ -25,7 +25,8 @@ from wirekafka.protocol.describe_quorum import DescribeQuorumRequest
 from wirekafka.protocol.list_partition_reassignments import ListPartitionReassignmentsRequest
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.runtime.backoff import Backoff
-from wirekafka.runtime.promise import Promise, pause, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise, pause
 from wirekafka.server.controllers.controller_search import ControllerSearch, FoundController
 from wirekafka.server.peers.peer import Peer
 
@@ -60,11 +61,11 @@ class ControllerRoute:
 class RemoteChannel(ControllerChannel):
     """Sends a broker's requests to the active controller.
 
-    A request is sent again, to the controller that is active then, when the connection is lost, no
-    response arrives in time, another controller has become active, or the response is
-    NOT_CONTROLLER. Heartbeats, ISR changes, directory assignments and all other requests each have
-    a connection of their own, as in Kafka, because controllers serve the requests of a connection
-    one after the other.
+    A request is sent again, to the controller then active, when the connection is lost, no response
+    arrives in time, another controller has become active, or the response is NOT_CONTROLLER.
+    Heartbeats, ISR changes, directory assignments and all other requests each have a connection of
+    their own, as in Kafka, because controllers serve the requests of a connection one after the
+    other.
     """
 
     def __init__(self, route: ControllerRoute):
@@ -79,21 +80,22 @@ class RemoteChannel(ControllerChannel):
 
     @property
     def controller_versions(self) -> Mapping[int, tuple[int, int]]:
-        """As `ControllerChannel`; those of the controller that was sent the last heartbeat."""
+        """As `ControllerChannel`, of the controller that was sent the last heartbeat."""
         return self._heartbeats.versions or self._general.versions
 
     async def send(self, request: Request, version: int) -> Any:
-        """As `ControllerChannel`; in an older version if the controller requires it.
+        """As `MessageChannel`; in an older version than `version` if the controller requires it.
 
         Raises KafkaError: REQUEST_TIMED_OUT if no controller has answered within half of
-        `broker.session.timeout.ms` for registrations and heartbeats, and a minute for others.
+        `broker.session.timeout.ms` for registrations and heartbeats, and within a minute for other
+        requests.
         """
         return await self._lane_of(type(request)).send(request, version)
 
     async def follow(self) -> None:
         """As `ControllerChannel`, but for two seconds at most: the change itself has been made.
 
-        It waits for the high watermark that the controller reports, which covers the change.
+        Waits for the high watermark that the controller reports, which covers the change.
         """
         try:
             offset = await self._high_watermark()
@@ -188,9 +190,9 @@ class _Lane:
             await pause(clock, BACKOFF.delay_ms(attempt))
 
     def leave_others(self, active: FoundController) -> None:
-        """Close the connection in half a second if it is to another controller than the active one.
+        """Close a connection to a controller that is not active in half a second.
 
-        That one may be cut off and never respond; if it is not, it responds in this time.
+        The other controller may be cut off and never respond; otherwise it responds in this time.
         """
         connected = self._connected
         if connected is not None and connected.controller != active:
@@ -253,7 +255,7 @@ def _is_from_inactive(response: Any) -> bool:
 
 async def _reached(route: ControllerRoute, offset: int) -> None:
     """Wait until the broker's metadata has reached `offset`, for at most `_FOLLOW_FOR_MS`."""
-    over = Promise()
+    over: Promise[None] = Promise()
 
     async def follow() -> None:
         try:

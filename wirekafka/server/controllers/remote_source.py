@@ -14,6 +14,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.broker.source import SourceParts
 from wirekafka.metadata.image.framing import MetadataCodec
 from wirekafka.replication.raft.messages import NO_DIRECTORY
+from wirekafka.replication.raft.metadata_log import MetadataRetention
 from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
@@ -42,7 +43,7 @@ class Controllers:
         self._connect_timeout_ms = config.socket_connection_setup_timeout_ms
         self._config: Callable[[], BrokerConfig] = lambda: config
         self.quorum_traffic = PeerTraffic()
-        """What this node has exchanged with others as an observer or a voter."""
+        """The traffic of this node as an observer or a voter."""
         self._security: PeerSecurity | None = None
         # A node on its own connects to no controller, and need not say how.
         if controllers.addresses(config) or not config.has_own_controller:
@@ -122,6 +123,9 @@ class RemoteSource:
             MetadataCodec(),
             voters=known.voters,
             sync=foundation.sync,
+            retention=MetadataRetention(
+                config.metadata_max_retention_bytes, config.metadata_max_retention_ms
+            ),
         )
         self.feed = self.log.observe(parts.published.take, foundation.failed)
         self._raft = Raft(
@@ -158,7 +162,7 @@ class RemoteSource:
         )
 
     def load(self) -> None:
-        """Deliver the newest snapshot; what is committed after it, only the leader can report."""
+        """Deliver the newest snapshot; only the leader knows which later records are committed."""
         self.log.load()
         self._raft.load()
 

@@ -10,7 +10,7 @@ from wirekafka.metrics.measures import Measures
 
 
 class CleanerCollector:
-    """When the cleaner has looked for dirty logs, what it found, and what it has to leave out."""
+    """The cleaner's last look for dirty logs, the logs found, and the logs left out."""
 
     def __init__(self, measures: Measures, broker: Broker):
         self._measures, self._broker = measures, broker

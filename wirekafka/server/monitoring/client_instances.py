@@ -14,7 +14,7 @@ _INSTANCES_PER_STEP = 500
 
 
 class ClientInstanceCollector:
-    """The instances of clients that this broker knows, and what it has done with their pushes."""
+    """The client instances that this broker knows, and the results of their pushes."""
 
     def __init__(self, broker: Broker):
         self._broker = broker

@@ -28,7 +28,7 @@ from wirekafka.telemetry.instances import Push
 from wirekafka.telemetry.subscriptions import ALL, Subscription, TelemetryClient
 
 _STANDARD = re.compile(r"org\.apache\.kafka(\.[a-zA-Z][a-zA-Z0-9_]*)+")
-"""The names of KIP-714. Others could be those of the broker's own metrics."""
+"""The names of KIP-714. Other names could be names of the broker's own metrics."""
 _COUNTED = "_total"
 _DELTA = AggregationTemporality.AGGREGATION_TEMPORALITY_DELTA
 _LEAST_KEPT_MS = 60_000
@@ -41,7 +41,7 @@ _ROWS_PER_STEP = 200
 
 
 class TelemetryCollector:
-    """What clients have pushed, under OpenTelemetry's rules for names in Prometheus."""
+    """The metrics that clients have pushed, under OpenTelemetry's rules for names in Prometheus."""
 
     def __init__(self, now_ms: Callable[[], int]):
         self._now_ms = now_ms
@@ -64,13 +64,13 @@ class TelemetryCollector:
 
     @property
     def tables(self) -> Sequence[Table]:
-        """Those of the broker, and one for each name that clients have pushed."""
+        """The broker's tables, and a table for each name that clients have pushed."""
         return [self._own, *self._families.values()]
 
     def receive(
         self, push: Push, client: TelemetryClient, max_bytes: int, subscription: Subscription
     ) -> None:
-        """Take the metrics that a client has a subscription for; others are dropped.
+        """Take the metrics that a client has a subscription for; drop all other metrics.
 
         Raises KafkaError(INVALID_RECORD).
         """
@@ -139,7 +139,7 @@ class TelemetryCollector:
 
 
 def _prefixes(subscription: Subscription) -> tuple[str, ...]:
-    """The prefixes of the names that a client is to push; the empty one is that of all."""
+    """The prefixes of the names that a client is to push; the empty prefix selects all."""
     return tuple("" if each == ALL else each for each in subscription.metrics)
 
 

@@ -13,7 +13,7 @@ class Collector(Protocol):
 
     @property
     def tables(self) -> Sequence[Table]:
-        """What it fills."""
+        """The tables that the collector fills."""
 
     def collect(self) -> Iterator[None]:
         """Fill the tables in steps of at most a millisecond: requests are served in between."""

@@ -185,9 +185,10 @@ class QuorumCollector:
         *,
         traffic: PeerTraffic,
     ):
-        """`controller` is the one in this process, if any; `flushes` are those of its log.
+        """Observe the quorum, and the controller in this process, if any.
 
-        `traffic` is what this node, as a client, has exchanged with other nodes of the quorum.
+        `flushes` are the flushes of the controller's log. `traffic` counts this node's requests, as
+        a client, to other nodes of the quorum.
         """
         self._traffic = traffic
         self._image = image

@@ -1,7 +1,7 @@
 """The HTTP server of the metrics listener, on threads of its own.
 
-It can answer while the event loop is busy or blocked, which a health check has to. What it serves
-is collected on the event loop: no thread reads structures while they change.
+It can answer while the event loop is busy or blocked, as a health check must. The metrics are
+collected on the event loop: no thread reads structures while they change.
 """
 
 from __future__ import annotations
@@ -56,8 +56,11 @@ class Application:
         warning: Health = lambda: None,
         hosts: Container[str] = frozenset(),
     ):
-        """`warning` returns what is wrong although the node is healthy, None for nothing; `hosts`
-        are the names in Host headers that metrics are served to, besides addresses."""
+        """Serve health and metrics of one node.
+
+        `warning` returns a problem of a node that is healthy nevertheless, or None; `hosts` are the
+        names in Host headers that metrics are served to, besides addresses.
+        """
         self._collect = collect
         self._warning = warning
         self._hosts = hosts
@@ -145,7 +148,7 @@ class MonitoringEndpoint:
         self._thread.start()
 
     def stop(self) -> None:
-        """Accept no more requests; those in progress end by themselves. Blocks for a moment."""
+        """Accept no more requests; requests in progress go on. Blocks for a moment."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

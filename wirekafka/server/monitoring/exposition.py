@@ -1,4 +1,4 @@
-"""Collects all metrics on the event loop, a millisecond at a time; before that, on any thread."""
+"""Collects metrics on the event loop, a millisecond at a time; during a start, on any thread."""
 
 from __future__ import annotations
 

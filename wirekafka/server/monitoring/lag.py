@@ -49,11 +49,11 @@ class LagRow(NamedTuple):
 class LagTracker:
     """Computes lag on demand, and keeps its history.
 
-    A group's position is its committed offset, that of a reader the end of what was sent to it:
-    readers that never commit, such as Spark, are seen too. What share groups have delivered is read
-    every ten seconds. The end is the high watermark. For a
-    partition that another broker leads, that is the one which this broker has requested last, at
-    most ten seconds ago.
+    A group's position is its committed offset; a reader's position is the end of the records sent
+    to it, so that readers that never commit, such as Spark, are seen too. The progress of share
+    groups is read every ten seconds. The end of a partition is its high watermark. If another
+    broker leads the partition, the end is the high watermark that this broker has requested last,
+    at most ten seconds ago.
     """
 
     def __init__(self, broker: Broker):
@@ -143,7 +143,7 @@ class LagTracker:
         self._next_stamps = {}
 
     async def find_elsewhere(self) -> None:
-        """Request what is on other brokers: high watermarks, and the states of share groups."""
+        """Request high watermarks and states of share groups from other brokers."""
         await self._shares.read()
         wanted = list(self._elsewhere)
         if not wanted:
@@ -232,9 +232,9 @@ class LagTracker:
     def _stamp(self, key: TopicPartition, position: int) -> int | None:
         """The timestamp of the batch at a position, from before the ends were observed.
 
-        It is read from the log once, as long as the position stays. Of more than are kept, only
-        the others are read again: all are needed in turn, so that to replace any would forget
-        each one just before it is needed.
+        The timestamp is read from the log once, as long as the position stays. Beyond the limit,
+        further timestamps are read each time and not kept: all timestamps are needed in turn, so
+        that replacing a kept timestamp would forget each just before it is needed.
         """
         known = (*key, position)
         for stamps in (self._next_stamps, self._stamps):

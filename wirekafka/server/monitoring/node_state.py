@@ -79,7 +79,8 @@ class AuthorizerCollector:
     """The ACLs and the decisions of the authorizers of a node, if it has any."""
 
     def __init__(self, authorizers: Mapping[str, Authorizer | None], clock: Clock):
-        """`authorizers` are those of the roles `broker` and `controller`, which may be the same."""
+        """`authorizers` has the roles' authorizers, `broker` and `controller`, possibly the
+        same."""
         self._clock = clock
         self._authorizers = {role: each for role, each in authorizers.items() if each is not None}
         self._rates = {role: RecentRates() for role in self._authorizers}

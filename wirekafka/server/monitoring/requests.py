@@ -21,7 +21,7 @@ _DELAYED = {
     "DeleteRecords": ("DeleteRecords",),
     "AlterAcls": ("CreateAcls", "DeleteAcls"),
 }
-"""Kafka's names of what waits in its purgatories, with the APIs."""
+"""Kafka's names of its purgatories, with the APIs whose requests wait there."""
 _ZEROS = dict.fromkeys(QUANTILES, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""The monitoring of a node: what counts, what collects, and the listener that serves both."""
+"""The monitoring of a node: counters, collectors, and the listener that serves them."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def _warning_of(directories: Sequence[LogDirectory]) -> str | None:
 
 
 def _telemetry(measures: Measures) -> Collector | None:
-    """Let clients push their metrics (KIP-714), if what decodes them is installed."""
+    """Let clients push their metrics (KIP-714), if the decoder's package is installed."""
     try:
         from wirekafka.server.monitoring.client_metrics import TelemetryCollector
     except ImportError:

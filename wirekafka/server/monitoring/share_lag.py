@@ -24,9 +24,9 @@ class ShareProgress(NamedTuple):
 
 
 class ShareOffsets:
-    """The progress of the share groups that this broker coordinates, when it was last read.
+    """The progress of the share groups that this broker coordinates, as last read.
 
-    The states are those of share coordinators, which can be on other brokers.
+    The states come from the share coordinators, which can be on other brokers.
     """
 
     def __init__(self, broker: Broker, end: _END):

@@ -24,7 +24,7 @@ _PARTITIONS_PER_STEP = 100
 
 
 class ShareCollector:
-    """What share groups read from the partitions that this broker leads, and their states here."""
+    """The reads of share groups from the partitions that this broker leads, and their states."""
 
     def __init__(self, broker: Broker):
         self._broker = broker

@@ -12,7 +12,7 @@ _STARTING = 1
 
 
 class StartCollector:
-    """Reads only what any thread may read: recovery blocks the event loop."""
+    """Reads only values that any thread may read: recovery blocks the event loop."""
 
     def __init__(self, measures: Measures):
         self._measures = measures

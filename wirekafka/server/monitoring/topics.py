@@ -19,7 +19,7 @@ _GRACE_MS = 300_000
 
 
 class TrafficCollector:
-    """What has been written and read, in total and for each topic that has had any traffic."""
+    """The traffic of reads and writes, in total and for each topic with any traffic."""
 
     def __init__(self, measures: Measures, broker: Broker):
         self._requests, self._traffic = measures.requests, measures.traffic
@@ -101,7 +101,7 @@ def _totals(counters: TopicTraffic) -> tuple[int, ...]:
 
 
 class PartitionCollector:
-    """Each replica on this broker, and the broker's counts of them.
+    """Each replica on this broker, and the broker's counts of replicas.
 
     kafka_exporter reports each partition of the cluster once: here its leader does, and for a
     partition without a leader the first of its replicas.
@@ -190,7 +190,7 @@ class PartitionCollector:
         self._counts.fill([((), counted)])
 
     def _read_topics(self) -> Iterator[None]:
-        """What follows from the metadata alone."""
+        """The values that follow from the metadata alone."""
         image, node_id = self._broker.image, self._broker.node_id
         reassigning = seen = 0
         self._topics.begin()
@@ -239,7 +239,7 @@ class FollowerCollector:
 
 
 class _Known(NamedTuple):
-    """The values of a replica, which are those of its state."""
+    """The values of a replica, and the state that they were computed from."""
 
     state: tuple[object, ...]
     labels: tuple[str, str]
@@ -247,7 +247,7 @@ class _Known(NamedTuple):
 
 
 def _state(partition: Partition) -> tuple[object, ...]:
-    """What `_replica_values` depends on, in a quarter of the time."""
+    """The inputs of `_replica_values`, read in a quarter of the time."""
     log = partition.log
     segments = log.segments
     return (

@@ -15,8 +15,8 @@ from wirekafka.apis.shared.registry import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.message import Message
 from wirekafka.errors import KafkaError
+from wirekafka.server.connections.message_json import Room, to_json
 from wirekafka.server.connections.pipeline import Hook, Pipeline
-from wirekafka.server.monitoring.message_json import Room, to_json
 from wirekafka.server.node import Node
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ class _Watch:
 
 
 class WireWatches:
-    """The watches of one broker. Methods may be called from any thread but that of the loop.
+    """The watches of one broker. Methods may be called from any thread except the loop's thread.
 
     The pipeline has a hook only while there is a watch: otherwise watching costs nothing.
     """
@@ -114,14 +114,14 @@ class WireWatches:
         return self._on_loop(lambda: self._watch(choice))
 
     def read(self, watch: int, after: int = 0) -> list[WatchedExchange] | None:
-        """The kept exchanges behind the one numbered `after`, up to the first that still waits.
+        """The kept exchanges behind number `after`, up to the first that still waits.
 
         None for a watch that has ended.
         """
         return self._on_loop(lambda: self._read(watch, after))
 
     def stop(self, watch: int) -> None:
-        """End a watch; one that has ended is ignored."""
+        """End a watch; no effect if it has ended."""
         self._on_loop(lambda: self._tap.remove(watch))
 
     def _on_loop(self, run: Callable[[], T]) -> T:

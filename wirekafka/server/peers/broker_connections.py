@@ -19,7 +19,7 @@ from wirekafka.server.peers.peer_security import PeerSecurity
 class BrokerConnections:
     """Creates connections to brokers at the addresses that they have in the metadata.
 
-    All of them share one `PeerSecurity`, so that the key and trust stores are read once.
+    All connections share one `PeerSecurity`, so that the key and trust stores are read once.
     """
 
     def __init__(

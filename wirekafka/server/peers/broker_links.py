@@ -16,7 +16,7 @@ from wirekafka.server.peers.peer import Peer
 class BrokerLinks:
     """The `Links` of a broker: one connection per broker and client id.
 
-    Addresses are those of the brokers' inter-broker listeners in the metadata.
+    Addresses are the addresses of the brokers' inter-broker listeners in the metadata.
     """
 
     def __init__(

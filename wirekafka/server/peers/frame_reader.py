@@ -98,7 +98,7 @@ class FrameReader(asyncio.BufferedProtocol):
         self._filled = rest
 
     def _buffer(self, size: int) -> memoryview:
-        """Return a buffer for a frame: the last one if it is large enough and not in use."""
+        """Return a buffer for a frame: the last buffer if it is large enough and not in use."""
         spare = self._spare
         if size <= len(spare):
             with suppress(BufferError):

@@ -66,7 +66,7 @@ class PeerOptions:
 
 @dataclass(slots=True)
 class PeerTraffic:
-    """What one or more peers have exchanged with other nodes, logins included."""
+    """The traffic of one or more peers with other nodes, logins included."""
 
     requests: int = 0
     responses: int = 0
@@ -75,7 +75,7 @@ class PeerTraffic:
 
 
 class Peer:
-    """A connection to one node, which the first request opens, and the next one after it was lost.
+    """A connection to one node, opened by the first request, and again after a loss.
 
     Nothing is retried: a request fails if the connection cannot be opened or is lost, and the
     caller decides when to send it again.
@@ -95,7 +95,7 @@ class Peer:
         self._waiting: list[_Exchange] = []
         """Requests that wait for the connection, in the order in which they are to be sent."""
         self._timer: Timer | None = None
-        """One for all requests; most of them have their response when it fires."""
+        """One timer for all requests; most requests have their response when it fires."""
         self._timer_due_ms = _NEVER_MS
         self._is_closed = False
 
@@ -128,7 +128,7 @@ class Peer:
         the request was sent, UNSUPPORTED_VERSION if the peer lacks the API or the version,
         INVALID_REQUEST if the request cannot be encoded.
         """
-        answer = Promise()
+        answer: Promise[None] = Promise()
         self.post(
             OutgoingRequest(request), answer.set, timeout_ms=timeout_ms, version=version, most=most
         )
@@ -145,8 +145,8 @@ class Peer:
     ) -> None:
         """As `send`, but pass the response, or the KafkaError, to `answered`.
 
-        That is called within the read of the response, or before this returns if nothing can be
-        sent. It must raise nothing.
+        `answered` is called within the read of the response, or before `post` returns if nothing
+        can be sent. It must raise nothing.
         """
         if self._is_closed:
             answered(_network_error(f"the connection to {self.options} is closed"))
@@ -176,12 +176,12 @@ class Peer:
         self.disconnect("it is closed")
 
     def disconnect(self, reason: str) -> None:
-        """Close the connection, if any; outstanding requests fail, the next one reconnects."""
+        """Close the connection, if any; outstanding requests fail, the next request reconnects."""
         if self._link is not None:
             self._link.give_up(reason)
 
     def lost(self, link: _Link) -> None:
-        """Forget a connection that is lost."""
+        """Forget a lost connection."""
         if link is self._link:
             self._link = None
 
@@ -192,7 +192,7 @@ class Peer:
         self._timer = self._clock.call_later(due_ms - now_ms, self._look_for_overdue)
 
     def _look_for_overdue(self) -> None:
-        """Fail the requests that are overdue, and set the timer for the next one."""
+        """Fail overdue requests, and set the timer for the next deadline."""
         now_ms = self._clock.now_ms()
         next_ms = _NEVER_MS
         overdue = []
@@ -262,7 +262,7 @@ class Peer:
 
 
 class _Exchange:
-    """A request, and what to do with its response."""
+    """A request, and the receiver of its response."""
 
     __slots__ = ("answered", "due_ms", "most", "outgoing", "timeout_ms", "version")
 
@@ -277,7 +277,7 @@ class _Exchange:
         self.answered = answered
         """Called with the response or a KafkaError, once."""
         self.version = version
-        """The version sent; None before that if it is to be the newest common one."""
+        """The sent version; None before the request is sent in the newest common version."""
         self.most = most
         self.timeout_ms = self.due_ms = _NEVER_MS
 
@@ -323,7 +323,7 @@ class _Link:
     async def log_in(self) -> None:
         """Authenticate by SASL, at first and before the session expires. Raises as `open`."""
         security = self._options.security
-        exchange = security.new_login(self._clock.now_ms(), self._options.host)
+        exchange = await security.new_login(self._clock.now_ms(), self._options.host)
         session_ms = await log_in(self._ask, security.mechanism, exchange)
         now_ms = self._clock.now_ms()
         self._login_due_ms = now_ms + session_ms if session_ms is not None else None
@@ -354,7 +354,7 @@ class _Link:
 
     async def _exchange(self, request: Request, version: int) -> Any:
         """Send a request that sets up the connection, and return its response."""
-        answer = Promise()
+        answer: Promise[None] = Promise()
         self._post(_Exchange(OutgoingRequest(request), answer.set, version), version)
         return await answer
 
@@ -362,7 +362,7 @@ class _Link:
         return await self._exchange(request, self._newest_version(type(request)))
 
     def write(self, exchange: _Exchange) -> None:
-        """Send a request, which fails if that is not possible."""
+        """Send a request, or fail it if it cannot be sent."""
         try:
             self._post(exchange, self._version_of(exchange))
         except KafkaError as error:
@@ -371,7 +371,7 @@ class _Link:
             exchange.answered(KafkaError(Error.INVALID_REQUEST, str(error)))
 
     def withdraw(self, exchange: _Exchange) -> bool:
-        """Expect no response to a request any more; False if that is so already."""
+        """Expect no response to a request any more; False if none was expected."""
         for correlation_id, each in self.outstanding.items():
             if each is exchange:
                 del self.outstanding[correlation_id]

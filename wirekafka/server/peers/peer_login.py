@@ -12,16 +12,16 @@ from wirekafka.codec.message import Request
 from wirekafka.security.sasl.client import ClientExchange
 
 _EARLIEST, _LATEST = 0.85, 0.95
-"""Kafka's clients log in again after a share of the session that is random between these."""
+"""Kafka's clients log in again after a random share of the session between these bounds."""
 
 Send = Callable[[Request], Awaitable[Any]]
 """Sends a request in the newest common version and returns its response."""
 
 
 async def log_in(send: Send, mechanism: str, exchange: ClientExchange) -> float | None:
-    """Authenticate; returns the delay in ms after which to do so again, None for never (KIP-368).
+    """Authenticate; returns the delay in ms until the next login, None for never (KIP-368).
 
-    Raises AuthenticationFailed with the other node's reason, and what `send` raises.
+    Raises AuthenticationFailed with the other node's reason, and the errors of `send`.
     """
     login = ClientLogin(mechanism, exchange)
     request: Request | None = login.first()

@@ -18,8 +18,11 @@ from wirekafka.security.sasl.client import ClientExchange
 from wirekafka.security.sasl.exchange import AuthenticationFailed
 from wirekafka.security.sasl.gssapi import KerberosUnavailable
 from wirekafka.security.sasl.gssapi_client import KerberosLogin
+from wirekafka.security.sasl.token_endpoint import LOGIN_HANDLER
 from wirekafka.security.sasl.unsecured_tokens import unsigned_token
 from wirekafka.security.tls_context import Secured, Settings
+from wirekafka.server.peers.node_token import NodeToken
+from wirekafka.server.peers.ticket_renewal import TicketRenewal
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +34,7 @@ _UNSIGNED = f"{_OAUTH}internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandl
 class PeerSecurity:
     """The security of connections to one listener, which has the same name on every node.
 
-    As in Kafka, the options are those of this node's listener of that name: its key store and trust
+    As in Kafka, the options of this node's listener of the same name apply: its key store and trust
     store, and the login module of its SASL mechanism. The stores are read again when they have
     changed, for the connections that follow; other options stay as they are, as in Kafka.
     """
@@ -55,10 +58,12 @@ class PeerSecurity:
         """The SASL mechanism; used only if `logs_in`."""
         self._secured: Secured | None = None
         self._settings: Settings | None = None
+        self._token: NodeToken | None = None
+        self._renewal: TicketRenewal | None = None
         if self.uses_tls:
             self.tls()
         if self.logs_in:
-            self.new_login(0)
+            self._check_login()
 
     @classmethod
     def between_brokers(cls, config: Callable[[], BrokerConfig]) -> PeerSecurity:
@@ -104,19 +109,40 @@ class PeerSecurity:
         self._settings = settings
         return self._secured
 
-    def new_login(self, now_ms: int, host: str = "") -> ClientExchange:
+    async def new_login(self, now_ms: int, host: str = "") -> ClientExchange:
         """Begin the client's side of a login at a host, whose name only Kerberos needs.
 
-        Raises ConfigError, whose text has no password.
+        Raises ConfigError, whose text has no password, and AuthenticationFailed without a token of
+        the identity provider.
         """
+        if self._token is not None:
+            return client.BearerClient(await self._token.get(now_ms))
+        if self._renewal is not None:
+            self._renewal.start()
+        return self._login_without_provider(now_ms, host)
+
+    def _check_login(self) -> None:
+        """Raise ConfigError unless the configuration has what a login needs."""
+        own = self._config.for_listener(self._listener, self.mechanism)
+        if self.mechanism == oauthbearer.NAME and (
+            own.sasl_login_callback_handler_class == LOGIN_HANDLER
+        ):
+            module = mechanisms.login_module(self._config, self._listener, self.mechanism)
+            self._token = NodeToken(own, module)
+        else:
+            self._login_without_provider(0, "")
+            if self.mechanism == gssapi_client.NAME:
+                login = self._kerberos()
+                self._renewal = TicketRenewal(own, login) if login.uses_cache else None
+
+    def _login_without_provider(self, now_ms: int, host: str) -> ClientExchange:
         module = mechanisms.login_module(self._config, self._listener, self.mechanism)
         try:
             if self.mechanism == oauthbearer.NAME:
                 self._require_unsigned()
                 return client.BearerClient(unsigned_token(module, now_ms))
             if self.mechanism == gssapi_client.NAME:
-                own = self._config.for_listener(self._listener, self.mechanism)
-                return KerberosLogin.of(module, own.sasl_kerberos_service_name).start(host)
+                return self._kerberos().start(host)
             return client.exchange_of(
                 self.mechanism, module, lambda: secrets.token_urlsafe(_NONCE_BYTES)
             )
@@ -124,12 +150,19 @@ class PeerSecurity:
             reason = f"cannot log in at other nodes by {self.mechanism}: {error}"
             raise ConfigError("sasl.jaas.config", "[hidden]", reason) from None
 
+    def _kerberos(self) -> KerberosLogin:
+        module = mechanisms.login_module(self._config, self._listener, self.mechanism)
+        own = self._config.for_listener(self._listener, self.mechanism)
+        return KerberosLogin.of(module, own.sasl_kerberos_service_name)
+
     def _require_unsigned(self) -> None:
         own = self._config.for_listener(self._listener, self.mechanism)
         handler = own.sasl_login_callback_handler_class
         if handler not in (None, _UNSIGNED):
             name = own.sources.configured_name("sasl.login.callback.handler.class")
-            reason = "only unsigned tokens are supported between nodes"
+            reason = (
+                f"Java classes cannot be loaded; only {LOGIN_HANDLER} and {_UNSIGNED} are known"
+            )
             raise ConfigError(name, handler, reason)
 
 

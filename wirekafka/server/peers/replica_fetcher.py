@@ -22,7 +22,8 @@ from wirekafka.replication.fetching.follower_fetch import FollowerFetch, LeaderR
 from wirekafka.replication.fetching.leader_offsets import leader_offsets
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.partition.partition import Partition
-from wirekafka.runtime.promise import DirectPromise, DirectRun, Promise
+from wirekafka.runtime.driver import start_later
+from wirekafka.runtime.promise import DirectPromise, Promise
 from wirekafka.server.peers.broker_connections import BrokerConnections
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class LeaderConnection(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What fetchers need from their broker."""
+    """The broker, as its fetchers see it."""
 
     node_id: int
     clock: Clock
@@ -170,14 +171,14 @@ class _LeaderFetcher:
         self._leader_id = place.leader_id
         self._client_id = f"broker-{surroundings.node_id}-fetcher-{place.number}"
         self._connection: LeaderConnection | None = None
-        self._pause: Promise | None = None
+        self._pause: Promise[None] | None = None
         self._last_failure: int | None = None
         self.fetcher = Fetcher(self._backoff_ms, surroundings.throttle)
         self.fetcher.on_ready = self._wake
         self._fetches = FollowerFetch(
             surroundings.node_id, surroundings.config, surroundings.broker_epoch
         )
-        self._run = DirectRun(self._fetch_all)
+        self._run = start_later(self._fetch_all)
 
     def stop(self) -> None:
         """End fetching, and close the connection."""
@@ -245,12 +246,12 @@ class _LeaderFetcher:
     async def _send(self, request: Request) -> Any:
         return await self._post(OutgoingRequest(request))
 
-    def _post(self, outgoing: OutgoingRequest) -> DirectPromise:
+    def _post(self, outgoing: OutgoingRequest) -> DirectPromise[Any]:
         """Send a request; its response, or a KafkaError, is to be awaited."""
         if self._connection is None:
             self._connection = self._surroundings.connect(self._leader_id, self._client_id)
         config = self._surroundings.config()
-        answer = DirectPromise()
+        answer: DirectPromise[Any] = DirectPromise()
         self._connection.post(outgoing, answer.set, timeout_ms=config.replica_socket_timeout_ms)
         return answer
 

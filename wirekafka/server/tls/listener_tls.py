@@ -35,7 +35,7 @@ within milliseconds, so that beyond this the oldest are given up."""
 
 
 class _Loaded(NamedTuple):
-    """The stores of a listener, what they were read from, and the TLS context with them."""
+    """The stores of a listener, their sources, and the TLS context with them."""
 
     settings: Settings
     material: Material
@@ -55,7 +55,7 @@ class ListenerTls:
         self.handshakes = Handshakes()
         self._listener = listener
         self._has_principal = not logs_in(protocol)
-        """With SASL_SSL, the client's principal is that of its SASL login."""
+        """With SASL_SSL, the client's principal comes from its SASL login."""
         self._config = config
         self._links: dict[TlsLink, Admission] = {}
         """The connections whose handshake is not complete."""
@@ -68,7 +68,7 @@ class ListenerTls:
         self._use(own, self._loaded(own))
 
     def start(self, config: BrokerConfig) -> None:
-        """Use the dynamic settings too, before the first connection; unusable ones are logged."""
+        """Use the dynamic settings too, before the first connection; log unusable settings."""
         self._config = config
         own = config.for_listener(self._listener.name)
         try:
@@ -93,7 +93,7 @@ class ListenerTls:
             raise _invalid_update(error.name, str(error)) from None
 
     def configured(self, config: BrokerConfig) -> None:
-        """Read the stores again, in a thread, if a new dynamic configuration has other ones."""
+        """Read the stores again, in a thread, if a new dynamic configuration has other stores."""
         self._config = self._wanted = config
         if self._reload is None:
             self._reload = asyncio.get_running_loop().create_task(self._reload_stores())
@@ -189,7 +189,7 @@ class ListenerTls:
         self._reload = None
 
     def _changed(self, config: BrokerConfig) -> _Loaded | None:
-        """The stores of a new configuration; None if they are the present ones."""
+        """The stores of a new configuration; None if they have not changed."""
         own = self._with_stores_of(config)
         if tls_context.settings_of(own) == self._current.settings:
             return None
@@ -221,7 +221,7 @@ class ListenerTls:
         return tls_context.server_context(own, material, client_auth)
 
     def _check_compatible(self, own: BrokerConfig, material: Material) -> None:
-        """Raise ConfigError if the stores may not replace the present ones."""
+        """Raise ConfigError if the stores may not replace the present stores."""
         present = self._current.material
         if present.trusted is None and material.trusted is not None:
             raise _incompatible(

@@ -1,8 +1,8 @@
 """TLS below a connection: handshakes off the event loop, then encryption by `ssl` in memory.
 
-`ssl` itself speaks TLS; here are its buffers, its deadlines, and what a connection sees of it: a
-transport. asyncio's and uvloop's own TLS hide why a handshake failed, and keep buffers of half a
-megabyte for each connection from the moment it is accepted.
+`ssl` itself speaks TLS; here are its buffers, its deadlines, and the transport for a connection.
+asyncio's and uvloop's own TLS hide why a handshake failed, and keep buffers of half a megabyte for
+each connection from the moment it is accepted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Step = tuple[Callable[[], None], _Done]
 
 
 class TlsOwner(Protocol):
-    """What a TLS connection needs of its listener."""
+    """The listener, as its TLS connections see it."""
 
     inbox: memoryview
     """The read buffer, which all connections share."""
@@ -42,7 +42,7 @@ class TlsOwner(Protocol):
         """Count a new connection; None if it is refused and must be closed."""
 
     def begun(self, link: TlsLink) -> None:
-        """Note that a handshake has begun; others may have to make room for it."""
+        """Note that a handshake has begun, which may close older handshakes."""
 
     def established(
         self, link: TlsLink, transport: TlsTransport
@@ -62,10 +62,10 @@ class TlsOwner(Protocol):
 class Handshakes:
     """The threads in which handshakes are computed: signatures take a millisecond or several.
 
-    Few steps are handed over to them ahead. The others wait here, where those of clients that
-    leave meanwhile are dropped: hostile ones come and go much faster than handshakes are computed.
-    The threads run as little Python as possible, because the event loop does not run meanwhile.
-    With an executor and a future for each step, a hostile handshake took twice the CPU.
+    Few steps are handed over to the threads ahead. Further steps wait here, and are dropped if
+    their client leaves: hostile clients come and go much faster than handshakes are computed. The
+    threads run as little Python as possible, because the event loop does not run meanwhile. With an
+    executor and a future for each step, a hostile handshake took twice the CPU.
     """
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class Handshakes:
 
 
 class TlsTransport(asyncio.Transport):
-    """Encrypts what a connection writes; the connection's view of its TLS connection."""
+    """Encrypts the bytes that a connection writes; the connection's view of its TLS connection."""
 
     def __init__(self, link: TlsLink, plain: asyncio.Transport, tls: ssl.SSLObject):
         super().__init__()
@@ -180,7 +180,7 @@ class TlsTransport(asyncio.Transport):
         self._link.read_later()
 
     def close(self) -> None:
-        """Send what is written, then the end of the TLS connection, and close."""
+        """Send the pending output, then the end of the TLS connection, and close."""
         if self._plain.is_closing():
             return
         with suppress(ssl.SSLError):
@@ -294,12 +294,12 @@ class TlsLink(asyncio.BufferedProtocol):
     # For the transport.
 
     def flush(self) -> None:
-        """Send what OpenSSL has encrypted."""
+        """Send the bytes that OpenSSL has encrypted."""
         if self._outgoing.pending and self._plain is not None and not self._plain.is_closing():
             self._plain.write(self._outgoing.read())
 
     def read_later(self) -> None:
-        """Decrypt, on the next turn of the loop, what had arrived before reading was paused."""
+        """Decrypt, on the next turn of the loop, the bytes from before reading was paused."""
         if not self._is_read_due:
             self._is_read_due = True
             asyncio.get_running_loop().call_soon(self._read_due)
@@ -373,7 +373,7 @@ class TlsLink(asyncio.BufferedProtocol):
     # Decryption.
 
     def _read(self, inner: asyncio.BufferedProtocol) -> None:
-        """Decrypt what has arrived, straight into the connection's buffer."""
+        """Decrypt the received bytes, straight into the connection's buffer."""
         tls, transport, incoming = self._tls, self._transport, self._incoming
         assert tls is not None and transport is not None
         is_more = bool(incoming.pending)

@@ -253,7 +253,8 @@ class Cluster(ClusterOperations, Lifecycle):
     def serve_control(self, port: int = 0) -> str:
         """Serve the HTTP control port on loopback until the cluster stops; returns its URL.
 
-        docs/testing.md describes its requests. Raises OSError for a port in use.
+        docs/how-to/test-from-other-languages.md describes its requests. Raises OSError for a port
+        in use.
         """
         from wirekafka.testing.cluster.cluster_control import ClusterControl
         from wirekafka.testing.control_port import ControlPort

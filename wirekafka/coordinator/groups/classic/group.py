@@ -254,25 +254,25 @@ class ClassicGroup(Group):
         self._supported.update(_names(protocols))
         return self.change(member, protocols=protocols)
 
-    def park_join(self, member: ClassicMember, ticket: Ticket) -> Ticket | None:
+    def park_join(self, member: ClassicMember, ticket: Ticket[Joined]) -> Ticket[Joined] | None:
         """Park a JoinGroup; returns the ticket of an earlier one of the same member."""
         self.change(member, join_ticket=ticket)
         self._awaiting_joins += member.join_ticket is None
         return member.join_ticket
 
-    def take_join(self, member: ClassicMember) -> Ticket | None:
+    def take_join(self, member: ClassicMember) -> Ticket[Joined] | None:
         """Unpark the member's JoinGroup and return its ticket, if there is one."""
         if member.join_ticket is not None:
             self.change(member, join_ticket=None)
             self._awaiting_joins -= 1
         return member.join_ticket
 
-    def park_sync(self, member: ClassicMember, ticket: Ticket) -> Ticket | None:
+    def park_sync(self, member: ClassicMember, ticket: Ticket[Synced]) -> Ticket[Synced] | None:
         """Park a SyncGroup; returns the ticket of an earlier one of the same member."""
         self.change(member, sync_ticket=ticket)
         return member.sync_ticket
 
-    def take_sync(self, member: ClassicMember) -> Ticket | None:
+    def take_sync(self, member: ClassicMember) -> Ticket[Synced] | None:
         """Unpark the member's SyncGroup and return its ticket, if there is one."""
         if member.sync_ticket is not None:
             self.change(member, sync_ticket=None)

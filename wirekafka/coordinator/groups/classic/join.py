@@ -27,7 +27,7 @@ class Joins:
         if not bounds[0] <= command.session_timeout_ms <= bounds[1]:
             raise JoinRefused(Error.INVALID_SESSION_TIMEOUT, command.member_id)
 
-    def join(self, group: ClassicGroup, command: Join, ticket: Ticket, turn: Turn) -> None:
+    def join(self, group: ClassicGroup, command: Join, ticket: Ticket[Joined], turn: Turn) -> None:
         """Respond to the request or park it; raises `JoinRefused`."""
         if not self._has_room(group, command.member_id):
             group.remove(command.member_id)
@@ -54,7 +54,9 @@ class Joins:
             case _:
                 return member is not None or len(group.members) < limit
 
-    def _join_dynamic(self, group: ClassicGroup, command: Join, ticket: Ticket, turn: Turn) -> None:
+    def _join_dynamic(
+        self, group: ClassicGroup, command: Join, ticket: Ticket[Joined], turn: Turn
+    ) -> None:
         member_id = f"{command.client_id}-{command.fresh_id}"
         if not command.needs_known_member_id:
             self._add(group, member_id, command, ticket=ticket, turn=turn)
@@ -65,14 +67,18 @@ class Joins:
         self._rebalances.await_pending(group, member_id, command.session_timeout_ms, turn)
         turn.answer(ticket, JoinRefused(Error.MEMBER_ID_REQUIRED, member_id))
 
-    def _join_static(self, group: ClassicGroup, command: Join, ticket: Ticket, turn: Turn) -> None:
+    def _join_static(
+        self, group: ClassicGroup, command: Join, ticket: Ticket[Joined], turn: Turn
+    ) -> None:
         member_id = f"{command.instance_id}-{command.fresh_id}"
         if command.instance_id in group.static_member_ids:
             self._replace_static(group, member_id, command, ticket=ticket, turn=turn)
         else:
             self._add(group, member_id, command, ticket=ticket, turn=turn)
 
-    def _join_known(self, group: ClassicGroup, command: Join, ticket: Ticket, turn: Turn) -> None:
+    def _join_known(
+        self, group: ClassicGroup, command: Join, ticket: Ticket[Joined], turn: Turn
+    ) -> None:
         member_id = command.member_id
         if member_id in group.pending_joins:
             if command.instance_id is not None:
@@ -92,7 +98,13 @@ class Joins:
         self._rebalances.begin_or_go_on(group, turn)
 
     def _add(
-        self, group: ClassicGroup, member_id: str, command: Join, *, ticket: Ticket, turn: Turn
+        self,
+        group: ClassicGroup,
+        member_id: str,
+        command: Join,
+        *,
+        ticket: Ticket[Joined],
+        turn: Turn,
     ) -> None:
         if (
             group.state is GroupState.PREPARING_REBALANCE
@@ -122,7 +134,7 @@ class Joins:
         member: ClassicMember,
         command: Join,
         *,
-        ticket: Ticket,
+        ticket: Ticket[Joined],
         turn: Turn,
     ) -> None:
         member = group.change(
@@ -137,7 +149,13 @@ class Joins:
         )
 
     def _replace_static(
-        self, group: ClassicGroup, member_id: str, command: Join, *, ticket: Ticket, turn: Turn
+        self,
+        group: ClassicGroup,
+        member_id: str,
+        command: Join,
+        *,
+        ticket: Ticket[Joined],
+        turn: Turn,
     ) -> None:
         assert command.instance_id is not None
         old_leader_id = group.leader_id

@@ -11,15 +11,18 @@ from wirekafka.coordinator.groups.classic.records import GroupRecord
 from wirekafka.coordinator.groups.commands import (
     CommitOffsets,
     CommitTransactionOffsets,
+    DescribedGroup,
     DescribeGroup,
     FetchAllOffsets,
     FetchOffsets,
     Heartbeat,
     Join,
+    Joined,
     JoinRefused,
     Leave,
     Leaver,
     Sync,
+    Synced,
 )
 from wirekafka.coordinator.groups.config import GroupConfig
 from wirekafka.coordinator.groups.group import Group, GroupKind, Turn
@@ -53,7 +56,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
 
     # Commands
 
-    def heartbeat(self, command: Heartbeat, ticket: Ticket, turn: Turn) -> None:
+    def heartbeat(self, command: Heartbeat, ticket: Ticket[None], turn: Turn) -> None:
         """Renew the member's session; REBALANCE_IN_PROGRESS makes it rejoin."""
         group = self._joined_group(command.group_id)
         member = group.validate_member(command.member_id, command.instance_id)
@@ -67,7 +70,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
         else:
             turn.answer(ticket, None)
 
-    def join(self, command: Join, ticket: Ticket, turn: Turn) -> None:
+    def join(self, command: Join, ticket: Ticket[Joined], turn: Turn) -> None:
         """Add the member to its group, which is created if it does not exist."""
         self._joins.check(command)
         known = self.groups.get(command.group_id)
@@ -98,7 +101,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
                 )
             )
 
-    def sync(self, command: Sync, ticket: Ticket, turn: Turn) -> None:
+    def sync(self, command: Sync, ticket: Ticket[Synced], turn: Turn) -> None:
         """Respond to the request or park it; the leader's SyncGroup completes all parked ones."""
         group = self._joined_group(command.group_id)
         member = group.validate_member(command.member_id, command.instance_id)
@@ -128,7 +131,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
             case _:
                 assert_never(group.state)
 
-    def leave(self, command: Leave, ticket: Ticket, turn: Turn) -> None:
+    def leave(self, command: Leave, ticket: Ticket[list[Error]], turn: Turn) -> None:
         """Remove members with at most one rebalance; responds with one error per member."""
         if not command.group_id:
             raise KafkaError(Error.INVALID_GROUP_ID)
@@ -142,7 +145,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
             self._rebalances.after_removal(group, turn)
         turn.answer(ticket, errors)
 
-    def describe(self, command: DescribeGroup, ticket: Ticket, turn: Turn) -> None:
+    def describe(self, command: DescribeGroup, ticket: Ticket[DescribedGroup], turn: Turn) -> None:
         """Respond to DescribeGroups."""
         group = self.groups.get(command.group_id)
         if group is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wirekafka.coordinator.groups.commands import AssignorChoice, DescribedMember
+from wirekafka.coordinator.groups.commands import AssignorChoice, DescribedMember, Joined, Synced
 from wirekafka.protocol.records.groups_and_transactions import GroupMetadataValue
 from wirekafka.runtime.machine import Ticket
 
@@ -26,8 +26,8 @@ class ClassicMember(NamedTuple):
     protocols: tuple[AssignorChoice, ...]
     assignment: bytes = b""
     is_new: bool = False
-    join_ticket: Ticket | None = None
-    sync_ticket: Ticket | None = None
+    join_ticket: Ticket[Joined] | None = None
+    sync_ticket: Ticket[Synced] | None = None
 
     @classmethod
     def load(

@@ -68,7 +68,9 @@ class ClassicMembers:
         self._migration = migration
         self._awaited: set[ConsumerJoinKey] = set()
 
-    def join(self, group: ConsumerGroup, command: Join, ticket: Ticket, turn: Turn) -> Steps[None]:
+    def join(
+        self, group: ConsumerGroup, command: Join, ticket: Ticket[Joined], turn: Turn
+    ) -> Steps[None]:
         """Respond at once with the member epoch; SyncGroup returns the assignment."""
         member_id = command.member_id or _kafka_text(command.fresh_id)
         self._check_join(group, command, member_id)
@@ -180,7 +182,7 @@ class ClassicMembers:
         )
         return updated
 
-    def sync(self, group: ConsumerGroup, command: Sync, ticket: Ticket, turn: Turn) -> None:
+    def sync(self, group: ConsumerGroup, command: Sync, ticket: Ticket[Synced], turn: Turn) -> None:
         """Respond with the member's partitions; REBALANCE_IN_PROGRESS if it must rejoin."""
         member = self._classic(group, command.member_id, command.instance_id)
         assert member.classic is not None
@@ -217,7 +219,7 @@ class ClassicMembers:
         )
 
     def heartbeat(
-        self, group: ConsumerGroup, command: Heartbeat, ticket: Ticket, turn: Turn
+        self, group: ConsumerGroup, command: Heartbeat, ticket: Ticket[None], turn: Turn
     ) -> None:
         """Renew the member's session; REBALANCE_IN_PROGRESS makes it rejoin."""
         member = self._classic(group, command.member_id, command.instance_id)
@@ -237,7 +239,7 @@ class ClassicMembers:
             turn.answer(ticket, None)
 
     def leave(
-        self, group: ConsumerGroup, command: Leave, ticket: Ticket, turn: Turn
+        self, group: ConsumerGroup, command: Leave, ticket: Ticket[list[Error]], turn: Turn
     ) -> Steps[None] | None:
         """Remove members of either protocol; responds with one error per member."""
         errors = []

@@ -14,6 +14,7 @@ from wirekafka.coordinator.groups.consumer.member import (
 from wirekafka.coordinator.groups.consumer.reconcile import Reported
 from wirekafka.coordinator.java_order import strings_in_order
 from wirekafka.errors import Error, KafkaError
+from wirekafka.runtime.machine import Command, command
 
 _CLIENT_MAKES_ID = 1
 """The ConsumerGroupHeartbeat version from which members choose their ids (KIP-1082)."""
@@ -27,7 +28,8 @@ def all_of(topics: Iterable[str]) -> Iterable[str]:
     return topics
 
 
-class ConsumerHeartbeat(NamedTuple):
+@command
+class ConsumerHeartbeat(Command["ConsumerHeartbeatReply"]):
     """ConsumerGroupHeartbeat. The reply is a `ConsumerHeartbeatReply`.
 
     None and -1 mean that the field is unchanged. `fresh_id` becomes the id of a member that has
@@ -78,7 +80,8 @@ class ConsumerHeartbeatReply(NamedTuple):
     assignment: Sequence[tuple[bytes, Sequence[int]]] | None = None
 
 
-class DescribeConsumerGroup(NamedTuple):
+@command
+class DescribeConsumerGroup(Command["DescribedConsumerGroup"]):
     """ConsumerGroupDescribe of one group.
 
     The reply is a `DescribedConsumerGroup`, or GROUP_ID_NOT_FOUND.

@@ -29,6 +29,7 @@ from wirekafka.coordinator.groups.consumer.steps import MemberSteps, RegexChange
 from wirekafka.coordinator.groups.consumer.timers import ConsumerSessionKey
 from wirekafka.coordinator.groups.group import Turn
 from wirekafka.coordinator.groups.steps import Steps
+from wirekafka.coordinator.groups.times import GroupTimes
 from wirekafka.errors import Error, KafkaError
 from wirekafka.runtime.machine import Ticket
 from wirekafka.runtime.renewal import Renewal
@@ -45,7 +46,11 @@ class ConsumerHeartbeats:
         self._steps = steps
 
     def heartbeat(
-        self, group: ConsumerGroup, command: ConsumerHeartbeat, ticket: Ticket, turn: Turn
+        self,
+        group: ConsumerGroup,
+        command: ConsumerHeartbeat,
+        ticket: Ticket[ConsumerHeartbeatReply],
+        turn: Turn,
     ) -> Steps[None] | None:
         """Respond with the member epoch, and with the assignment if it changed.
 
@@ -80,7 +85,7 @@ class ConsumerHeartbeats:
         group: ConsumerGroup,
         change: MemberChange,
         command: ConsumerHeartbeat,
-        ticket: Ticket,
+        ticket: Ticket[ConsumerHeartbeatReply],
         turn: Turn,
     ) -> None:
         """Respond, with the assignment only if it changed or if the request has all fields."""
@@ -96,7 +101,7 @@ class ConsumerHeartbeats:
         group: ConsumerGroup,
         updated: ConsumerMember,
         assignment: Sequence[tuple[bytes, Sequence[int]]] | None,
-        ticket: Ticket,
+        ticket: Ticket[ConsumerHeartbeatReply],
         turn: Turn,
     ) -> None:
         options = self._context.options(group.group_id)
@@ -111,7 +116,9 @@ class ConsumerHeartbeats:
             ),
         )
 
-    def renew(self, group: ConsumerGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+    def renew(
+        self, group: ConsumerGroup, command: QuietHeartbeat[GroupTimes], now_ms: int
+    ) -> Renewal[GroupTimes] | None:
         """Renew the session of a member to which nothing happens, as to most."""
         member = group.members.get(command.member_id)
         if (
@@ -155,7 +162,7 @@ class ConsumerHeartbeats:
         group: ConsumerGroup,
         change: MemberChange,
         command: ConsumerHeartbeat,
-        ticket: Ticket,
+        ticket: Ticket[ConsumerHeartbeatReply],
         turn: Turn,
     ) -> Steps[None]:
         """Apply a heartbeat that may begin an epoch or cause a new assignment, and respond.
@@ -329,7 +336,9 @@ def _repeats(member: ConsumerMember, command: ConsumerHeartbeat) -> bool:
     )
 
 
-def _is_from(member: ConsumerMember, command: ConsumerHeartbeat | QuietHeartbeat) -> bool:
+def _is_from(
+    member: ConsumerMember, command: ConsumerHeartbeat | QuietHeartbeat[GroupTimes]
+) -> bool:
     """Whether the sender of a heartbeat is stored as it is, as a member of this protocol."""
     return (
         (command.instance_id is None or command.instance_id == member.instance_id)

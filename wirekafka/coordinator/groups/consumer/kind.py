@@ -18,6 +18,7 @@ from wirekafka.coordinator.groups.commands import (
     FetchOffsets,
     Heartbeat,
     Join,
+    Joined,
     Leave,
     QuietHeartbeat,
     Sync,
@@ -26,6 +27,7 @@ from wirekafka.coordinator.groups.config import GroupConfig
 from wirekafka.coordinator.groups.consumer.classic import ClassicMembers
 from wirekafka.coordinator.groups.consumer.commands import (
     ConsumerHeartbeat,
+    ConsumerHeartbeatReply,
     DescribeConsumerGroup,
     DescribedConsumerGroup,
     DescribedConsumerMember,
@@ -58,12 +60,14 @@ from wirekafka.coordinator.groups.consumer.timers import (
 )
 from wirekafka.coordinator.groups.group import Group, GroupKind, Turn
 from wirekafka.coordinator.groups.steps import Steps
+from wirekafka.coordinator.groups.times import GroupTimes
 from wirekafka.coordinator.java_order import HashOrder, uuid_hash_code
 from wirekafka.errors import Error, KafkaError
 from wirekafka.runtime.machine import Ticket
 from wirekafka.runtime.renewal import Renewal
 
 C = TypeVar("C", Join, Sync, Heartbeat, Leave)
+R = TypeVar("R")
 _NamedPartitions = list[tuple[bytes, str, Sequence[int]]]
 
 
@@ -112,7 +116,7 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
     # Commands
 
     def heartbeat(
-        self, command: ConsumerHeartbeat, ticket: Ticket, turn: Turn
+        self, command: ConsumerHeartbeat, ticket: Ticket[ConsumerHeartbeatReply], turn: Turn
     ) -> Steps[None] | None:
         """Process ConsumerGroupHeartbeat: join, renew or leave."""
         if command.is_leaving:
@@ -123,12 +127,18 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
             return self._upgrade_and_join(known, command, ticket, turn)
         return self._heartbeats.heartbeat(self._joined(command, turn), command, ticket, turn)
 
-    def renew(self, group: ConsumerGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+    def renew(
+        self, group: ConsumerGroup, command: QuietHeartbeat[GroupTimes], now_ms: int
+    ) -> Renewal[GroupTimes] | None:
         """Renew the session of a stable member."""
         return self._heartbeats.renew(group, command, now_ms)
 
     def _upgrade_and_join(
-        self, group: ClassicGroup, command: ConsumerHeartbeat, ticket: Ticket, turn: Turn
+        self,
+        group: ClassicGroup,
+        command: ConsumerHeartbeat,
+        ticket: Ticket[ConsumerHeartbeatReply],
+        turn: Turn,
     ) -> Steps[None]:
         upgraded = yield from self._migration.upgrade(group, turn)
         steps = self._heartbeats.heartbeat(upgraded, command, ticket, turn)
@@ -138,7 +148,7 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
         after = yield from replayed_in_steps(command.group_id, turn.records)
         turn.put_replayed(after)
 
-    def join(self, command: Join, ticket: Ticket, turn: Turn) -> Steps[None] | None:
+    def join(self, command: Join, ticket: Ticket[Joined], turn: Turn) -> Steps[None] | None:
         """Process JoinGroup; an empty group is replaced by a classic one."""
         self._joins.check(command)
         group = self.groups[command.group_id]
@@ -149,16 +159,18 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
 
     def _serve_classic(
         self,
-        serve: Callable[[ConsumerGroup, C, Ticket, Turn], Steps[None] | None],
+        serve: Callable[[ConsumerGroup, C, Ticket[R], Turn], Steps[None] | None],
         command: C,
-        ticket: Ticket,
+        ticket: Ticket[R],
         turn: Turn,
     ) -> Steps[None] | None:
         group = self.groups[command.group_id]
         assert isinstance(group, ConsumerGroup), "commands go to the kind of their group"
         return serve(group, command, ticket, turn)
 
-    def describe(self, command: DescribeConsumerGroup, ticket: Ticket, turn: Turn) -> None:
+    def describe(
+        self, command: DescribeConsumerGroup, ticket: Ticket[DescribedConsumerGroup], turn: Turn
+    ) -> None:
         """Respond to ConsumerGroupDescribe."""
         group = self._known(command.group_id)
         turn.answer(

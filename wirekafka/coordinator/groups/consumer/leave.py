@@ -43,7 +43,11 @@ class Departures:
         self._downgrade = downgrade
 
     def leave(
-        self, group: ConsumerGroup, command: ConsumerHeartbeat, ticket: Ticket, turn: Turn
+        self,
+        group: ConsumerGroup,
+        command: ConsumerHeartbeat,
+        ticket: Ticket[ConsumerHeartbeatReply],
+        turn: Turn,
     ) -> Steps[None] | None:
         """Process a heartbeat with epoch -1, or -2 from a static member that will rejoin."""
         member = self._leaver(group, command)

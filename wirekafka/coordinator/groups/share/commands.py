@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from wirekafka.coordinator.groups.consumer.member import JOINING_EPOCH, LEAVING_EPOCH
@@ -11,14 +10,15 @@ from wirekafka.coordinator.groups.share.member import ShareMember
 from wirekafka.coordinator.groups.share.topics import Partitions
 from wirekafka.coordinator.share_state.states import ShareKey, StateInitialization
 from wirekafka.errors import Error, KafkaError
+from wirekafka.runtime.machine import Command, command
 
 _LONGEST_MEMBER_ID = 36
 _JAVA_SPACE = "".join(map(chr, range(0x21)))
 """The characters that Java's `String.trim` removes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareHeartbeat:
+@command
+class ShareHeartbeat(Command["ShareHeartbeatReply"]):
     """ShareGroupHeartbeat. The reply is a `ShareHeartbeatReply`; None means unchanged."""
 
     group_id: str
@@ -49,21 +49,24 @@ class ShareHeartbeatReply(NamedTuple):
     initializations: Sequence[StateInitialization] = ()
 
 
-class StatesInitialized(NamedTuple):
+@command
+class StatesInitialized(Command[None]):
     """Record that the state of these partitions is initialized. The reply is None."""
 
     group_id: str
     partitions: Partitions
 
 
-class StatesFailed(NamedTuple):
+@command
+class StatesFailed(Command[None]):
     """Record that the initialization of these partitions failed. The reply is None."""
 
     group_id: str
     partitions: Partitions
 
 
-class DescribeShareGroup(NamedTuple):
+@command
+class DescribeShareGroup(Command["DescribedShareGroup"]):
     """ShareGroupDescribe of one group: a `DescribedShareGroup`, or GROUP_ID_NOT_FOUND."""
 
     group_id: str
@@ -87,7 +90,8 @@ class DescribedShareGroup(NamedTuple):
     members: Sequence[DescribedShareMember]
 
 
-class ListInitialized(NamedTuple):
+@command
+class ListInitialized(Command[Partitions]):
     """List the partitions whose state is initialized.
 
     The reply is a mapping from topic id to partitions, which is empty for an unknown group.
@@ -96,7 +100,8 @@ class ListInitialized(NamedTuple):
     group_id: str
 
 
-class AlterShareOffsets(NamedTuple):
+@command
+class AlterShareOffsets(Command[Sequence[StateInitialization]]):
     """AlterShareGroupOffsets: set the start offsets of these partitions.
 
     `offsets` are start offsets by topic id and partition; all partitions exist. `named` are the
@@ -109,7 +114,8 @@ class AlterShareOffsets(NamedTuple):
     named: Mapping[bytes, tuple[str, Collection[int]]]
 
 
-class DeleteShareOffsets(NamedTuple):
+@command
+class DeleteShareOffsets(Command[Partitions | None]):
     """Begin to delete the states of these topics' share partitions.
 
     `topics` are topic ids with partition counts. The reply maps the id of each topic that had a
@@ -120,14 +126,16 @@ class DeleteShareOffsets(NamedTuple):
     topics: Mapping[bytes, int]
 
 
-class ShareOffsetsDeleted(NamedTuple):
+@command
+class ShareOffsetsDeleted(Command[None]):
     """Record that the states of these topics, by id, are deleted. The reply is None."""
 
     group_id: str
     topic_ids: Collection[bytes]
 
 
-class DeleteShareStates(NamedTuple):
+@command
+class DeleteShareStates(Command[Partitions]):
     """Begin to delete all states of a share group, before DeleteGroups deletes it.
 
     The reply has all partitions by topic id; it is empty for unknown groups and other kinds.
@@ -136,7 +144,8 @@ class DeleteShareStates(NamedTuple):
     group_id: str
 
 
-class ForgetShareTopics(NamedTuple):
+@command
+class ForgetShareTopics(Command[None]):
     """Forget the states of topics that were deleted, given by id. The reply is None."""
 
     group_id: str

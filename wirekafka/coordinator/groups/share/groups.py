@@ -38,7 +38,7 @@ from wirekafka.coordinator.share_state.states import (
 )
 from wirekafka.coordinator.topics import CoordinatedTopics
 from wirekafka.errors import Error, KafkaError
-from wirekafka.runtime.promise import start
+from wirekafka.runtime.driver import start
 
 logger = logging.getLogger(__name__)
 

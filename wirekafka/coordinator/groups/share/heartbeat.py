@@ -25,6 +25,7 @@ from wirekafka.coordinator.groups.share.records import (
 )
 from wirekafka.coordinator.groups.share.target import ShareEpoch, compute_share_targets
 from wirekafka.coordinator.groups.share.topics import StoredTopics, Topics
+from wirekafka.coordinator.groups.times import GroupTimes
 from wirekafka.coordinator.java_order import sized_capacity, uuids_in_order
 from wirekafka.coordinator.share_state.states import NO_OFFSET, ShareKey, StateInitialization
 from wirekafka.coordinator.topics import topics_hash
@@ -83,7 +84,11 @@ class ShareHeartbeats:
         self._stored_ms.pop(group_id, None)
 
     def heartbeat(
-        self, group: ShareGroup, command: ShareHeartbeat, ticket: Ticket, turn: Turn
+        self,
+        group: ShareGroup,
+        command: ShareHeartbeat,
+        ticket: Ticket[ShareHeartbeatReply],
+        turn: Turn,
     ) -> None:
         """Respond with the member epoch, and with the assignment if it changed.
 
@@ -114,7 +119,9 @@ class ShareHeartbeats:
             ),
         )
 
-    def renew(self, group: ShareGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+    def renew(
+        self, group: ShareGroup, command: QuietHeartbeat[GroupTimes], now_ms: int
+    ) -> Renewal[GroupTimes] | None:
         """Renew the session of a member to which nothing happens, as to most."""
         member = group.members.get(command.member_id)
         group_id = group.group_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from wirekafka.coordinator.groups.commands import (
@@ -47,11 +47,13 @@ from wirekafka.coordinator.groups.share.records import (
     ShareTopicsRecord,
 )
 from wirekafka.coordinator.groups.share.topics import (
+    Partitions,
     StoredTopic,
     StoredTopics,
     as_computed,
     in_order,
 )
+from wirekafka.coordinator.groups.times import GroupTimes
 from wirekafka.coordinator.java_order import grown_capacity, integers_in_order
 from wirekafka.coordinator.share_state.states import ShareKey, StateInitialization
 from wirekafka.errors import Error, KafkaError
@@ -96,7 +98,9 @@ class ShareGroupKind(GroupKind[ShareGroup]):
 
     # Members
 
-    def heartbeat(self, command: ShareHeartbeat, ticket: Ticket, turn: Turn) -> None:
+    def heartbeat(
+        self, command: ShareHeartbeat, ticket: Ticket[ShareHeartbeatReply], turn: Turn
+    ) -> None:
         """Process ShareGroupHeartbeat: join, renew or leave."""
         if command.epoch >= 0:
             group = self._joined(command.group_id, may_create=command.is_joining)
@@ -108,11 +112,15 @@ class ShareGroupKind(GroupKind[ShareGroup]):
         self._heartbeats.remove(group, command.member_id, turn)
         turn.answer(ticket, ShareHeartbeatReply(command.member_id, command.epoch))
 
-    def renew(self, group: ShareGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+    def renew(
+        self, group: ShareGroup, command: QuietHeartbeat[GroupTimes], now_ms: int
+    ) -> Renewal[GroupTimes] | None:
         """Renew the session of a stable member."""
         return self._heartbeats.renew(group, command, now_ms)
 
-    def describe(self, command: DescribeShareGroup, ticket: Ticket, turn: Turn) -> None:
+    def describe(
+        self, command: DescribeShareGroup, ticket: Ticket[DescribedShareGroup], turn: Turn
+    ) -> None:
         """Respond to ShareGroupDescribe."""
         group = self._known(command.group_id)
         turn.answer(
@@ -165,7 +173,9 @@ class ShareGroupKind(GroupKind[ShareGroup]):
 
     # States of share partitions
 
-    def states_initialized(self, command: StatesInitialized, ticket: Ticket, turn: Turn) -> None:
+    def states_initialized(
+        self, command: StatesInitialized, ticket: Ticket[None], turn: Turn
+    ) -> None:
         """Record that states were initialized, if the group still exists."""
         group = self.groups.get(command.group_id)
         if isinstance(group, ShareGroup) and command.partitions:
@@ -175,7 +185,7 @@ class ShareGroupKind(GroupKind[ShareGroup]):
             )
         turn.answer(ticket, None)
 
-    def states_failed(self, command: StatesFailed, ticket: Ticket, turn: Turn) -> None:
+    def states_failed(self, command: StatesFailed, ticket: Ticket[None], turn: Turn) -> None:
         """Record that states could not be initialized: the next heartbeat tries again."""
         group = self.groups.get(command.group_id)
         stored = group.stored if isinstance(group, ShareGroup) else None
@@ -184,7 +194,9 @@ class ShareGroupKind(GroupKind[ShareGroup]):
             self._heartbeats.store(group, stored.without_initializing(command.partitions), turn)
         turn.answer(ticket, None)
 
-    def list_initialized(self, command: ListInitialized, ticket: Ticket, turn: Turn) -> None:
+    def list_initialized(
+        self, command: ListInitialized, ticket: Ticket[Partitions], turn: Turn
+    ) -> None:
         """Respond with the partitions whose state is initialized."""
         group = self.groups.get(command.group_id)
         stored = group.stored if isinstance(group, ShareGroup) else None
@@ -193,7 +205,9 @@ class ShareGroupKind(GroupKind[ShareGroup]):
 
     # Offsets
 
-    def alter_offsets(self, command: AlterShareOffsets, ticket: Ticket, turn: Turn) -> None:
+    def alter_offsets(
+        self, command: AlterShareOffsets, ticket: Ticket[Sequence[StateInitialization]], turn: Turn
+    ) -> None:
         """Begin to initialize the states of partitions again; creates the group if needed."""
         group = self._joined(command.group_id, may_create=True)
         _check_empty(group)
@@ -212,7 +226,9 @@ class ShareGroupKind(GroupKind[ShareGroup]):
             ],
         )
 
-    def delete_offsets(self, command: DeleteShareOffsets, ticket: Ticket, turn: Turn) -> None:
+    def delete_offsets(
+        self, command: DeleteShareOffsets, ticket: Ticket[Partitions | None], turn: Turn
+    ) -> None:
         """Begin to delete the states of topics; refused while there are members."""
         group = self._known(command.group_id)
         _check_empty(group)
@@ -230,14 +246,18 @@ class ShareGroupKind(GroupKind[ShareGroup]):
         )
         turn.answer(ticket, found)
 
-    def offsets_deleted(self, command: ShareOffsetsDeleted, ticket: Ticket, turn: Turn) -> None:
+    def offsets_deleted(
+        self, command: ShareOffsetsDeleted, ticket: Ticket[None], turn: Turn
+    ) -> None:
         """Record that the states of topics are deleted."""
         group = self.groups.get(command.group_id)
         if isinstance(group, ShareGroup) and group.stored is not None:
             self._heartbeats.store(group, group.stored.without_deleting(command.topic_ids), turn)
         turn.answer(ticket, None)
 
-    def delete_states(self, command: DeleteShareStates, ticket: Ticket, turn: Turn) -> None:
+    def delete_states(
+        self, command: DeleteShareStates, ticket: Ticket[Partitions], turn: Turn
+    ) -> None:
         """Begin to delete all states of a group that is about to be deleted."""
         group = self.groups.get(command.group_id)
         if not isinstance(group, ShareGroup):
@@ -251,7 +271,7 @@ class ShareGroupKind(GroupKind[ShareGroup]):
         self._heartbeats.store(group, stored, turn)
         turn.answer(ticket, {id: topic.partitions for id, topic in gone.items()})
 
-    def forget_topics(self, command: ForgetShareTopics, ticket: Ticket, turn: Turn) -> None:
+    def forget_topics(self, command: ForgetShareTopics, ticket: Ticket[None], turn: Turn) -> None:
         """Forget the states of topics that do not exist any more."""
         group = self.groups.get(command.group_id)
         if isinstance(group, ShareGroup) and group.stored is not None:

@@ -9,7 +9,8 @@ from wirekafka.coordinator.groups.share.leader_requests import latest_offsets
 from wirekafka.coordinator.routing import Routing, TopicPartition
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.partition.replica import NO_LEADER
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 
 
 class Led(Protocol):
@@ -49,7 +50,9 @@ class LatestOffsets:
             else:
                 elsewhere.setdefault(leader_id, []).append(where)
         # All requests are sent before the first response is awaited.
-        requests = [Promise() for _ in elsewhere]
+        requests: list[Promise[dict[TopicPartition, int | KafkaError]]] = [
+            Promise() for _ in elsewhere
+        ]
         for (leader_id, wanted), request in zip(elsewhere.items(), requests, strict=True):
             start(self._request(leader_id, wanted, request))
         for request in requests:
@@ -66,7 +69,10 @@ class LatestOffsets:
         return partition.high_watermark
 
     async def _request(
-        self, leader_id: int, wanted: list[TopicPartition], request: Promise
+        self,
+        leader_id: int,
+        wanted: list[TopicPartition],
+        request: Promise[dict[TopicPartition, int | KafkaError]],
     ) -> None:
         unknown = KafkaError(Error.UNKNOWN_SERVER_ERROR, "The response omits the partition")
         try:

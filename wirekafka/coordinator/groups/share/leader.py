@@ -34,7 +34,8 @@ from wirekafka.replication.share.acknowledgement import Acknowledgement, acknowl
 from wirekafka.replication.share.in_flight import DeadLetters, StateChange, StoredRun, exhausted
 from wirekafka.replication.share.partition import SharePartition
 from wirekafka.replication.share.sessions import MemberSessionKey, ShareSessions
-from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.driver import start
+from wirekafka.runtime.promise import Promise
 
 logger = logging.getLogger(__name__)
 
@@ -176,13 +177,13 @@ class ShareLeader:
 
     def acknowledge(
         self, key: ShareKey, member: str, acknowledgements: Sequence[Acknowledgement]
-    ) -> Promise:
+    ) -> Promise[None]:
         """Apply acknowledgements, and store the result.
 
         The promise raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION if nothing was fetched from the
         partition here; as `share_acknowledgement.acknowledge`; as `_storing_error`.
         """
-        promise = Promise()
+        promise: Promise[None] = Promise()
         share = self.find(key)
         if share is None:
             promise.set(KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, _NOT_HOSTED))
@@ -307,13 +308,13 @@ class ShareLeader:
 
     # Storing.
 
-    def _begin(self, share: LedShare, change: StateChange, promise: Promise) -> None:
+    def _begin(self, share: LedShare, change: StateChange, promise: Promise[None]) -> None:
         if change:
             start(self._store(share, change, promise))
         else:
             promise.set(None)
 
-    async def _store(self, share: LedShare, change: StateChange, promise: Promise) -> None:
+    async def _store(self, share: LedShare, change: StateChange, promise: Promise[None]) -> None:
         """Store a change and complete it, or roll it back."""
         machine = share.machine
         error = await self._write(share, change.stored)

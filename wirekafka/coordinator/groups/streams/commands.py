@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from wirekafka.coordinator.groups.streams.configure import ConfiguredTopology, InternalTopic
@@ -18,13 +17,14 @@ from wirekafka.coordinator.groups.streams.status import Status
 from wirekafka.coordinator.groups.streams.tasks import OwnedTasks, TaskId, Tasks
 from wirekafka.coordinator.groups.streams.topology import Topology
 from wirekafka.errors import Error, KafkaError
+from wirekafka.runtime.machine import Command, command
 
 _JAVA_SPACE = "".join(map(chr, range(0x21)))
 """The characters that Java's `String.trim` removes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamsHeartbeat:
+@command
+class StreamsHeartbeat(Command["StreamsHeartbeatReply"]):
     """StreamsGroupHeartbeat. The reply is a `StreamsHeartbeatReply`.
 
     None and -1 mean that the field is unchanged. `owned` are the tasks that the member has;
@@ -89,7 +89,8 @@ class StreamsHeartbeatReply(NamedTuple):
     missing: Sequence[InternalTopic] = ()
 
 
-class DescribeStreamsGroup(NamedTuple):
+@command
+class DescribeStreamsGroup(Command["DescribedStreamsGroup"]):
     """StreamsGroupDescribe of one group.
 
     The reply is a `DescribedStreamsGroup`, or GROUP_ID_NOT_FOUND.

@@ -86,7 +86,7 @@ class StreamsHeartbeats:
         self,
         group: StreamsGroup,
         command: StreamsHeartbeat,
-        ticket: Ticket,
+        ticket: Ticket[StreamsHeartbeatReply],
         turn: Turn,
         *,
         is_new: bool,
@@ -120,7 +120,9 @@ class StreamsHeartbeats:
         # The first response of a group has no endpoint epoch.
         turn.answer(ticket, reply if id_is_used else reply._replace(endpoint_epoch=0))
 
-    def renew(self, group: StreamsGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+    def renew(
+        self, group: StreamsGroup, command: QuietHeartbeat[StreamsGroupOptions], now_ms: int
+    ) -> Renewal[StreamsGroupOptions] | None:
         """Renew the session of a member to which nothing happens, as to most."""
         group_id = group.group_id
         options = self._context.options(group_id)
@@ -129,7 +131,9 @@ class StreamsHeartbeats:
         key = StreamsSessionKey(group_id, command.member_id)
         return key, now_ms + options.session_timeout_ms, options
 
-    def _keep_endpoint_epoch(self, heartbeat: _Turn, ticket: Ticket, error: KafkaError) -> None:
+    def _keep_endpoint_epoch(
+        self, heartbeat: _Turn, ticket: Ticket[StreamsHeartbeatReply], error: KafkaError
+    ) -> None:
         """Refuse the heartbeat, but renew the session and remember the topics, as Kafka does."""
         turn, group_id = heartbeat.turn, heartbeat.group.group_id
         turn.records.clear()
@@ -316,7 +320,7 @@ def may_assign(group: StreamsGroup, context: StreamsGroupContext, now_ms: int) -
 
 def _is_settled(
     group: StreamsGroup,
-    command: StreamsHeartbeat | QuietHeartbeat,
+    command: StreamsHeartbeat | QuietHeartbeat[StreamsGroupOptions],
     soft: SoftState,
     options: StreamsGroupOptions,
 ) -> bool:

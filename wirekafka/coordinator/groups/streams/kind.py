@@ -18,9 +18,10 @@ from wirekafka.coordinator.groups.streams.commands import (
     DescribedStreamsMember,
     DescribeStreamsGroup,
     StreamsHeartbeat,
+    StreamsHeartbeatReply,
 )
 from wirekafka.coordinator.groups.streams.commits import check_commit, check_fetch
-from wirekafka.coordinator.groups.streams.config import StreamsGroupContext
+from wirekafka.coordinator.groups.streams.config import StreamsGroupContext, StreamsGroupOptions
 from wirekafka.coordinator.groups.streams.group import StreamsGroup
 from wirekafka.coordinator.groups.streams.heartbeat import StreamsHeartbeats, may_assign
 from wirekafka.coordinator.groups.streams.member import StreamsMember, TaskState
@@ -73,7 +74,9 @@ class StreamsKind(GroupKind[StreamsGroup]):
 
     # Commands
 
-    def heartbeat(self, command: StreamsHeartbeat, ticket: Ticket, turn: Turn) -> None:
+    def heartbeat(
+        self, command: StreamsHeartbeat, ticket: Ticket[StreamsHeartbeatReply], turn: Turn
+    ) -> None:
         """Process StreamsGroupHeartbeat: join, renew or leave."""
         if command.is_leaving:
             leave(self._known(command.group_id), command, ticket, turn, self._soft)
@@ -84,11 +87,15 @@ class StreamsKind(GroupKind[StreamsGroup]):
             group, command, ticket, turn, is_new=is_new, id_is_used=command.group_id in self.groups
         )
 
-    def renew(self, group: StreamsGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+    def renew(
+        self, group: StreamsGroup, command: QuietHeartbeat[StreamsGroupOptions], now_ms: int
+    ) -> Renewal[StreamsGroupOptions] | None:
         """Renew the session of a stable member."""
         return self._heartbeats.renew(group, command, now_ms)
 
-    def describe(self, command: DescribeStreamsGroup, ticket: Ticket, turn: Turn) -> None:
+    def describe(
+        self, command: DescribeStreamsGroup, ticket: Ticket[DescribedStreamsGroup], turn: Turn
+    ) -> None:
         """Respond to StreamsGroupDescribe."""
         group = self._known(command.group_id)
         if group.topology is None:

@@ -143,7 +143,11 @@ def _check_epoch(member: StreamsMember, command: StreamsHeartbeat) -> None:
 
 
 def leave(
-    group: StreamsGroup, command: StreamsHeartbeat, ticket: Ticket, turn: Turn, soft: SoftStates
+    group: StreamsGroup,
+    command: StreamsHeartbeat,
+    ticket: Ticket[StreamsHeartbeatReply],
+    turn: Turn,
+    soft: SoftStates,
 ) -> None:
     """Process a heartbeat with epoch -1, or -2 from a static member that will rejoin.
 

@@ -34,9 +34,9 @@ class Room:
 def to_json(message: Message, version: int, room: Room | None = None) -> dict[str, Any]:
     """The fields that a version of the message has, as Kafka's converters write them.
 
-    Records are given by their size only, tagged fields if they are not the default. Values of
-    options are shown only of those that are known not to be secret. Without `room`, everything
-    is converted.
+    Records are given by their size only, tagged fields if they are not the default. Option values
+    are shown only for options that are known not to be secret. Without `room`, everything is
+    converted.
     """
     return _converted(message, _Conversion(version, type(message).__name__ in _CONFIGS, room))
 

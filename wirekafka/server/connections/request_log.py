@@ -14,9 +14,11 @@ from wirekafka.apis.shared.registry import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.message import Message
 from wirekafka.config.endpoints import listeners as addresses
-from wirekafka.server.monitoring.message_json import to_json
+from wirekafka.config.loggers import REQUEST_LOGGER
+from wirekafka.server.connections.message_json import to_json
+from wirekafka.server.connections.pipeline import Hook
 
-logger = logging.getLogger("kafka.request.logger")
+logger = logging.getLogger(REQUEST_LOGGER)
 
 _NS_PER_MS = 1_000_000
 _NOT_LOGGED = frozenset({"SaslHandshake", "SaslAuthenticate"})
@@ -30,15 +32,19 @@ class RequestLog:
     of its handler is logged without a response. Secrets are redacted.
     """
 
+    def __init__(self, inner: Hook | None = None):
+        """`inner` is called in place of the handlers."""
+        self._inner = inner
+
     def handle(self, route: Route, request: Any, call: Call) -> Any:
         """Call the handler, and log the request and its response."""
         if route.api.name in _NOT_LOGGED or not logger.isEnabledFor(logging.DEBUG):
-            return route.handle(request, call)
+            return self._handle(route, request, call)
         began_ns = perf_counter_ns()
         # Later requests of the connection change the call; a waiting one is alone.
         described = _described(route, request, call)
         try:
-            response = route.handle(request, call)
+            response = self._handle(route, request, call)
         except Exception:
             _log(described | _times(began_ns, None, call), None)
             raise
@@ -46,6 +52,10 @@ class RequestLog:
             return _Waiting(described, call, began_ns).result(response)
         _log(described | _times(began_ns, None, call), response)
         return response
+
+    def _handle(self, route: Route, request: Any, call: Call) -> Any:
+        inner = self._inner
+        return route.handle(request, call) if inner is None else inner.handle(route, request, call)
 
 
 class _Waiting:
