@@ -23,7 +23,7 @@ _MOST_DESCRIBED = 200
 
 
 def summary(client: Client, metadata: MetadataResponse) -> Summary:
-    """A cluster of which all metadata has been requested. Raises CliError."""
+    """A summary of a cluster from all its metadata. Raises CliError."""
     brokers = [each.node_id for each in metadata.brokers]
     return Summary(
         brokers,

@@ -1,4 +1,4 @@
-"""Transactions and their producers: what is open, since when, and what no coordinator knows."""
+"""Transactions and their producers: open transactions, and hanging transactions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NotFound(CliError):
 
 @dataclass(slots=True)
 class Transaction:
-    """A transaction as its coordinator knows it; -1 for what is not known."""
+    """A transaction as its coordinator knows it; -1 for unknown values."""
 
     transactional_id: str
     state: str
@@ -50,13 +50,13 @@ class Transaction:
         return self.state in ACTIVE
 
     def is_overdue(self, now_ms: int) -> bool:
-        """Whether it lasts longer than its timeout, after which its coordinator aborts it."""
+        """Whether the transaction lasts longer than its timeout, after which it is aborted."""
         return self.is_active and 0 < self.start_ms + self.timeout_ms < now_ms
 
 
 @dataclass(slots=True)
 class Transactions:
-    """The transactions of a cluster, those that began first in front."""
+    """The transactions of a cluster, the oldest first."""
 
     listed: list[Transaction] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class OpenProducer:
 
 
 def list_transactions(client: Client, *, ended: bool = False) -> Transactions:
-    """The transactions of all coordinators, with `ended` those that have ended, too."""
+    """The transactions of all coordinators; with `ended`, completed transactions too."""
     found = Transactions()
     states = [] if ended else list(ACTIVE)
     for node, listed in _listed(
@@ -125,7 +125,7 @@ def describe_transaction(client: Client, transactional_id: str) -> Transaction:
 def producers(client: Client, topic: str, partitions: Iterable[int] = ()) -> list[OpenProducer]:
     """The active producers of some partitions of a topic, or of all. Raises CliError.
 
-    Each open one has its transaction, if a coordinator knows it.
+    An open producer has its transaction, if a coordinator knows it.
     """
     [shape] = client.metadata([topic]).topics
     if shape.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
@@ -190,7 +190,7 @@ def abort(client: Client, partition: TopicPartition, producer_id: int, start_off
 def _listed(
     client: Client, request: ListTransactionsRequest, failed: dict[int, str]
 ) -> Iterator[tuple[int, list[Transaction]]]:
-    """What each broker coordinates; those that cannot be asked get an entry in `failed`."""
+    """The transactions of each coordinator; an unreachable broker gets an entry in `failed`."""
     for broker in client.metadata([]).brokers:
         node = broker.node_id
         try:

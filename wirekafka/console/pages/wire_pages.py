@@ -50,7 +50,7 @@ def show(visit: Visit) -> View:
 
 
 def watch(visit: Visit) -> View:
-    """One client, live; or by `plain` what it exchanges within a few seconds."""
+    """One client, live; or by `plain` its exchanges within a few seconds."""
     wire, choice = _wire(visit), _choice(visit)
     parameter = "connection" if choice.connection_id is not None else "client"
     name = choice.connection_id if choice.connection_id is not None else choice.client_id

@@ -175,8 +175,8 @@ class OffsetToCommit(NamedTuple):
 class CommitOffsets(Command[list[Error]]):
     """OffsetCommit. The reply is a list of one `Error` per offset, in order.
 
-    A retention of -1 is the broker's. `version` is that of the request: versions before 9 report an
-    unknown group as ILLEGAL_GENERATION.
+    A retention of -1 is the broker's. `version` is the version of the request: versions before 9
+    report an unknown group as ILLEGAL_GENERATION.
     """
 
     group_id: str
@@ -197,8 +197,9 @@ class CommitOffsets(Command[list[Error]]):
 class CommitTransactionOffsets(Command[list[Error]]):
     """TxnOffsetCommit: offsets that take effect when the transaction commits (KIP-447).
 
-    The reply is a list of one `Error` per offset, in order. `version` is that of the request:
-    versions before 6 report an unknown group and a stale member epoch as ILLEGAL_GENERATION.
+    The reply is a list of one `Error` per offset, in order. `version` is the version of the
+    request: versions before 6 report an unknown group and a stale member epoch as
+    ILLEGAL_GENERATION.
     """
 
     group_id: str

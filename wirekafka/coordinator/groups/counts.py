@@ -1,4 +1,4 @@
-"""What a group coordinator has done since the start of its broker, as plain numbers."""
+"""The counters of a group coordinator since the start of its broker, as plain numbers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class GroupCounts:
     share_rebalances: int = 0
     streams_rebalances: int = 0
     commits: int = 0
-    """Committed offsets, those of transactions included."""
+    """Committed offsets, offsets in transactions included."""
     deletions: int = 0
-    """Offsets that a client has deleted; those deleted with their group are not counted."""
+    """Offsets that a client has deleted, without offsets deleted with their group."""
     expirations: int = 0
     """Offsets deleted because of their age."""

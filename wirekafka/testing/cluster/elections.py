@@ -13,13 +13,13 @@ from wirekafka.protocol.elect_leaders import ElectLeadersRequest
 from wirekafka.testing.engine import Engine
 
 Condition = Callable[[MetadataImage], bool]
-"""What can be asked of a node's metadata."""
+"""The queries of a node's metadata."""
 
 _TIMEOUT_MS = 30_000
 
 
 def make_preferred(engine: Engine, topic: str, partition: int, order: Sequence[int]) -> None:
-    """Order the replicas of a partition, and elect the first one. Raises KafkaError."""
+    """Order the replicas of a partition, and elect the first replica. Raises KafkaError."""
     kind = AlterPartitionReassignmentsRequest.ReassignableTopic
     move = kind.ReassignablePartition(partition_index=partition, replicas=list(order))
     response: Any = engine.ask(

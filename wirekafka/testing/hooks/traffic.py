@@ -15,7 +15,7 @@ from wirekafka.testing.hooks.names import AnyApi
 from wirekafka.testing.hooks.subjects import Subjects
 
 KEPT = 10_000
-"""How many exchanges are kept; older ones are dropped."""
+"""How many exchanges are kept; older exchanges are dropped."""
 KEPT_RECORD_BYTES = 16 << 20
 """How many bytes of produced records are kept; `records` of older requests become None."""
 
@@ -43,7 +43,7 @@ class Exchange:
     response: Any = None
     is_done: bool = False
     faults: tuple[str, ...] = ()
-    """The rules that acted on it."""
+    """The rules that acted on the exchange."""
     broker_id: int = 1
     """The broker that was asked."""
     topic_names: Mapping[bytes, str] = field(default_factory=dict)

@@ -78,9 +78,9 @@ def _keep(
 ) -> Steps[tuple[dict[str, Assignment], dict[str, Target], list[tuple[str, int]]]]:
     """Let members keep their share and add the rest to `free`.
 
-    Returns the targets that lose a part of their one topic, the other targets that change by it,
-    and the room per member. If the partitions cannot be divided evenly, as many members as
-    partitions are left over may have one more: those that have it already, as long as enough such
+    Returns the targets that lose a part of their one topic, the other changed targets, and the room
+    per member. If the partitions cannot be divided evenly, the surplus partitions are given one to
+    a member: first to members that have a surplus partition already, as long as enough surplus
     places remain for later members.
     """
     members = len(task.members)

@@ -1,7 +1,8 @@
 """The `uniform` assignor for members that subscribe to different topics.
 
-Members keep what they still subscribe to; free partitions go to the member with the fewest; then
-partitions move, topic by topic, from the most to the least loaded subscribers until no move helps.
+Members keep partitions that they still subscribe to; free partitions go to the member with the
+fewest; then partitions move, topic by topic, from the most to the least loaded subscribers until no
+move helps.
 """
 
 from __future__ import annotations
@@ -147,7 +148,8 @@ def _lightest(members: Sequence[int], sizes: list[int]) -> Iterator[tuple[int, i
 class _Heaviest:
     """The members, sorted by size, in the order to take partitions from: `_lightest` reversed.
 
-    Members that have no more partitions to give are excluded, and no longer block those below them.
+    Members without more partitions to give are excluded, and no longer block the members below
+    them.
     """
 
     def __init__(self, members: list[int], sizes: list[int]):

@@ -18,8 +18,8 @@ from wirekafka.coordinator.java_order import (
 class ShareSubscriptions:
     """Counts over all members' subscriptions, updated with each change of a member.
 
-    The order of the topics is that of Kafka's map, from which a topic is removed and added again
-    when its only subscriber changes.
+    The topics are in the order of Kafka's map, from which a topic is removed and added again when
+    its only subscriber changes.
     """
 
     def __init__(self) -> None:

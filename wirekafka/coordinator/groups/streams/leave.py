@@ -1,4 +1,4 @@
-"""Removes members from streams groups: those that leave and those that are expelled."""
+"""Removes members from streams groups, whether they leave or are expelled."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def leave(
 
 
 def remove(group: StreamsGroup, member: StreamsMember, turn: Turn) -> None:
-    """Remove a member and begin a new epoch, in which others get its tasks."""
+    """Remove a member and begin a new epoch, in which other members get its tasks."""
     turn.cancel(StreamsSessionKey(group.group_id, member.member_id))
     turn.cancel(StreamsRebalanceKey(group.group_id, member.member_id))
     turn.records.extend(removal(group.group_id, member.member_id))

@@ -21,7 +21,7 @@ from wirekafka.errors import Error, KafkaError
 def find_member(
     group: StreamsGroup, command: StreamsHeartbeat, turn: Turn
 ) -> tuple[StreamsMember, StreamsMember | None]:
-    """Return the member that sent a heartbeat, or a new one, and the static member it replaces.
+    """Return the heartbeat's sender, or a new member, and the static member that it replaces.
 
     Raises UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID.
     """
