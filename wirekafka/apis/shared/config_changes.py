@@ -25,7 +25,7 @@ from wirekafka.security.access import REFUSALS, refusal
 from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER, CLUSTER_NAME
 
 _AUTHORIZED_AS = {TOPIC: acl.TOPIC, GROUP: acl.GROUP, BROKER: CLUSTER, CLIENT_METRICS: CLUSTER}
-"""The type of an ACL by that of a config resource."""
+"""The type of an ACL by the type of a config resource."""
 
 Applied = Callable[[ResourceChanges, Values], dict[str, str]]
 Submit = Callable[[Sequence[ResourceChanges]], Awaitable[list[KafkaError | None]]]

@@ -99,7 +99,7 @@ class Call(Access):
         self.correlation_id = 0
         self.wants_close = False
         self.seen_ms = 0
-        """When `now_ms` was last read: that of a Produce request which does not wait."""
+        """When `now_ms` was last read for a Produce request that does not wait."""
         self.throttle_ms = 0
         """The throttle time of this request: the response reports it, and the connection is muted
         for that long after the response (KIP-219)."""
@@ -202,7 +202,7 @@ class Call(Access):
 class ControllerCall(Access):
     """A request at the controller, from a client through a broker, or from a broker itself.
 
-    The client's name, address, principal and version are those of the request that a broker has
+    The client's name, address, principal and version come from the request that a broker has
     forwarded (KIP-590), unless `is_direct`. A node's own requests are not authorized.
     """
 
@@ -335,7 +335,7 @@ def api(
     """Declare the handler of an API that brokers serve to clients.
 
     It is a `def` if it never waits, an `async def` if it may wait; a `def` may also return a
-    coroutine in those cases where it waits.
+    coroutine when it has to wait.
 
     It is called with (request, call) and returns a response, or None to send none.
     A KafkaError it raises is reported by the response's top-level error code, or by the
@@ -441,7 +441,7 @@ def declared() -> Iterable[Api]:
 
 
 def declared_as(key: int) -> Api | None:
-    """The API of a key; None for one that no node serves."""
+    """The API of a key; None for an API that no node serves."""
     return _apis.get(key)
 
 

@@ -48,10 +48,10 @@ class Route:
         self.response_header_is_flexible = self.header_is_flexible and declared.key != _API_VERSIONS
         self.needs_authentication = not declared.before_authentication
         self.is_exempt = declared.key in _EXEMPT
-        """Whether quotas leave it to the handler: the throttle time of a Fetch decides on its
-        response; that of followers and the markers of transactions are never counted."""
+        """Whether quotas leave the request to the handler: the throttle time of a Fetch decides on
+        its response; followers' Fetch and markers of transactions are never counted."""
         self.serves_large_apart = not has_records(declared.request)
-        """Whether a large request is decoded in a thread: not those that are large by records."""
+        """Whether a large request is decoded in a thread: not if it is large by records."""
         self.response_has_records = has_records(declared.response)
         self.reports_throttling = any(
             field.name == "throttle_time_ms" for field in declared.response.fields
@@ -64,7 +64,7 @@ class Route:
 
 
 class Routes:
-    """The routes of one kind of listener: those of brokers, or those of controllers."""
+    """The routes of one kind of listener: of brokers, or of controllers."""
 
     __slots__ = ("_handler", "_serves", "known")
 
@@ -86,7 +86,7 @@ class Routes:
         return declared is not None and self._serves(declared)
 
     def find(self, api_and_version: int) -> Route | None:
-        """The route of `key << 16 | version`; None for one that these listeners do not serve."""
+        """The route of `key << 16 | version`; None if these listeners do not serve it."""
         route = self.known.get(api_and_version)
         if route is None:
             declared = registry.declared_as(api_and_version >> 16)

@@ -214,9 +214,9 @@ class Traffic:
     def assert_committed(
         self, group: str, topic: str, partition: int, offset: int, times: int | None = None
     ) -> None:
-        """Raise AssertionError unless the group has committed that offset without an error.
+        """Raise AssertionError unless the group has committed the offset without an error.
 
-        `times` is the exact number of such commits; None is at least one.
+        `times` is the exact number of commits; None is one or more.
         """
         __tracebackhide__ = True
         commits = [

@@ -63,8 +63,8 @@ class ShareHeartbeats:
     """Processes heartbeats, and the loss of members.
 
     Its soft state, by group id: `_refreshed`, the groups whose topics were checked since topics
-    last changed; `_settled`, those whose share partitions all had a stored state then; and the time
-    when the topics record of each group was last written.
+    last changed; `_settled`, the groups whose share partitions all had a stored state then; and the
+    time when the topics record of each group was last written.
     """
 
     def __init__(self, context: ShareGroupContext):
