@@ -120,7 +120,7 @@ class Sources:
             texts = {name: setting.text for name, setting in static.items()}
             for name, text in with_references(texts, texts, environment or {}).items():
                 static[name] = replace(static[name], text=text)
-        # Two names of one option (KIP-631): one that is given alone applies to both.
+        # Two names of one option (KIP-631): a name that is given alone applies to both.
         if static["node.id"].source == BUILT_IN and "broker.id" in static:
             static["node.id"] = static["broker.id"]
         static.setdefault("broker.id", static["node.id"])

@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 logger = logging.getLogger(__name__)
 
 _APPEND_ERRORS = {
-    # Clients get the error that makes them retry or find the coordinator, not that of the log.
+    # Clients get an error that makes them retry or find the coordinator, not the log's error.
     Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
     Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
     Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE,

@@ -98,7 +98,7 @@ class Rule:
     ) -> None:
         with suppress(RuntimeError) if kind is not None else nullcontext():
             self.remove()
-        __tracebackhide__ = True  # The failure is that of the `with` in the test.
+        __tracebackhide__ = True  # The `with` in the test has failed.
         if self._required and kind is None and not self._hits_at_end:
             raise AssertionError(
                 f"{self} acted on nothing; the broker saw:\n{self._faults._traffic_text()}"

@@ -114,7 +114,7 @@ class Target:
             self.drop(topic)
             return
         copied = self._copied if self._copied is not None else self._copy()
-        # Those that are left stay in their order, as the table does not shrink.
+        # The remaining partitions stay in their order, as the table does not shrink.
         copied[topic] = self._old[topic][:count]
 
     def withdraw(self, topic: bytes, partition: int) -> int:

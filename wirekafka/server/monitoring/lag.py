@@ -189,7 +189,7 @@ class LagTracker:
         members = set(self.member_clients())
         newest: dict[tuple[str, str, int], tuple[Reader, int]] = {}
         for reader in self._broker.readers.present(now_ms):
-            # One that has left its group goes on to fetch for a moment.
+            # A member that has left its group goes on to fetch for a moment.
             reader.is_member = reader.is_member or (reader.client_id, reader.host) in members
             if reader.is_member:
                 continue

@@ -127,7 +127,7 @@ class FaultsAndTraffic:
         return response
 
     async def _through(self, served: _Served, rules: list[LiveRule]) -> Any:
-        # A fault before the request is applied hides those that would come after it.
+        # A fault before the request is applied hides the faults after it.
         for rule in rules:
             if not rule.spec.applied and await _intervene(rule):
                 return served.dropped()

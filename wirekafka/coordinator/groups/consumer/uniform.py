@@ -95,7 +95,7 @@ def _keep(
             quota = share + may_have_extra
             if quota and len(member.target) == 1 and not member.target.keys() - topic_ids:
                 [(topic, partitions)] = member.target.items()
-                # As `Target.keep`: those that are left stay in their order.
+                # As `Target.keep`: the remaining partitions stay in their order.
                 cut[member_id] = {topic: partitions[:quota]}
                 free += [(topic, partition) for partition in partitions[quota:]]
                 left = 0

@@ -31,7 +31,7 @@ class ShareSubscriptions:
         for topic in _ordered(old):
             count = self.topics[topic] - 1
             if count:
-                # The map may grow whenever it stores an entry, even that of a known topic.
+                # The map may grow whenever it stores an entry, even for a known topic.
                 self._slots = timeline_slots(self._slots, len(self.topics))
                 self.topics[topic] = count
             else:
