@@ -115,9 +115,9 @@ class Heartbeat(Command[None]):
 class QuietHeartbeat(Command[_Options], Generic[_Options]):
     """The heartbeat of a consumer, share or streams member that reports only its epochs.
 
-    Most heartbeats are like that. It is passed to `renew`, which replies with `_Options`, the
-    options of the group, if there is nothing new to say, and else to nothing: the heartbeat needs
-    its own command.
+    Most heartbeats are quiet. A quiet heartbeat is passed to `renew`, which replies with
+    `_Options`, the options of the group, if there is nothing new to report. Otherwise `renew`
+    returns None: the heartbeat needs its own command.
     """
 
     group_type: type[Any]

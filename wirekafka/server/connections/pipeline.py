@@ -70,7 +70,7 @@ class Hook(Protocol):
     def handle(self, route: Route, request: Any, call: Call) -> Any:
         """Called in place of `route.handle`; returns a response, None, or a coroutine of these.
 
-        Raises what a handler may raise, or Refused.
+        Raises the errors of a handler, or Refused.
         """
 
 
@@ -90,10 +90,10 @@ class Pipeline:
     )
 
     def __init__(self, hook: Hook | None = None, routes: Routes = BROKERS):
-        """`routes` are those of the listeners' kind."""
+        """`routes` are the routes of the listeners' kind."""
         self.warnings = RepeatedWarnings()
         self.run_apart: Sync = sync_inline
-        """Runs what takes long for a large request while others are served."""
+        """Runs the long work for a large request while other requests are served."""
         self._routes = routes
         self._known_route = routes.known.get
         self.is_for_controllers = routes is CONTROLLERS
@@ -105,7 +105,7 @@ class Pipeline:
 
     @property
     def hook(self) -> Hook | None:
-        """What is called in place of the handlers; may be changed between two requests."""
+        """The hook that is called in place of the handlers; may be changed between two requests."""
         return self._inner
 
     @hook.setter
@@ -114,7 +114,7 @@ class Pipeline:
         self._use_hooks()
 
     def wrap(self, around: Callable[[Hook | None], Hook] | None) -> None:
-        """Put a hook around `hook`, whichever that is or becomes; None puts it off again."""
+        """Put a hook around the present and every later `hook`; None removes it."""
         self._around = around
         self._use_hooks()
 
@@ -412,7 +412,7 @@ class ParkedLarge(ParkedHandler):
 def _release(messages: list[Any]) -> None:
     """Free the elements of messages one by one, so that other threads run in between.
 
-    What elements refer to is left as it is: it may be part of the broker's state.
+    Objects that elements refer to are left as they are: they may be part of the broker's state.
     """
     elements = [
         element
@@ -436,10 +436,10 @@ def failure_response(
 def reported_error(
     route: Route, error: Exception, call: Call, warnings: RepeatedWarnings
 ) -> KafkaError:
-    """The error that the client gets for what a handler raised, which is logged if unexpected.
+    """The error that the client gets for a handler's error, which is logged if unexpected.
 
     An error that is no KafkaError becomes UNKNOWN_SERVER_ERROR. Raises a Refused again, and raises
-    one for a MalformedRequest.
+    Refused for a MalformedRequest.
     """
     if isinstance(error, Refused):
         raise error
