@@ -249,7 +249,7 @@ DEFAULT_MESSAGES: Mapping[Error, str] = {
     Error.FENCED_STATE_EPOCH: "The coordinator rejected the request because the state epoch did "
     "not match.",
 }
-"""What Kafka's `Errors.message()` is, for the errors that some response reports with it."""
+"""Kafka's `Errors.message()`, for the errors that some response reports with a message."""
 
 
 class MalformedRequest(Exception):

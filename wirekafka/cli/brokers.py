@@ -142,9 +142,9 @@ class _Addresses:
     """The options of each broker, in the order of their ids."""
     controller: Listener
     advertised_controller: Listener | None
-    """None if it is the same."""
+    """The advertised endpoint of the controller; None if it is `controller`."""
     metrics: Address | None
-    """The first broker's; None if there are none."""
+    """The first broker's metrics listener; None without metrics."""
 
     @classmethod
     def of(cls, config: BrokerConfig, count: int) -> _Addresses:

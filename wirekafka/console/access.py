@@ -1,4 +1,4 @@
-"""Who visits: sessions of users that log in with the brokers' names and passwords, and tokens."""
+"""Sessions of visitors, who log in as users of the brokers, and their tokens."""
 
 from __future__ import annotations
 

@@ -38,15 +38,15 @@ class GroupLag(NamedTuple):
     state: str
     lag: int
     behind_ms: int | None
-    """Of the partition that is furthest behind in time; None if it is not known."""
+    """The age in ms of the oldest unread record in any partition; None if unknown."""
     partitions: int
     kept: LagHistory | None
     idle_ms: int = 0
-    """Since the last Fetch of a reader; 0 for groups."""
+    """The time in ms since the last Fetch of a reader; 0 for groups."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is a reader that has not fetched for a minute."""
+        """Whether this is a reader that has not fetched for a minute."""
         return self.idle_ms >= _IDLE_MS
 
     @property

@@ -87,7 +87,7 @@ class Chunk:
     last_stable_offset: int
     data: PartitionData
     is_undecided: bool
-    """Whether it lies beyond the last stable offset."""
+    """Whether the chunk lies beyond the last stable offset."""
     records: bytes = b""
     error: str = ""
 

@@ -320,7 +320,7 @@ class Node:
 
 
 def _measured(measures: Measures) -> Callable[[LimitedOwner], Connection]:
-    """How the connections are created whose requests are measured."""
+    """The factory of connections whose requests are measured."""
     from wirekafka.server.connections.measured_connection import (
         LimitedMeasuredConnection,
         MeasuredConnection,

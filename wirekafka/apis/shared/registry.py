@@ -135,7 +135,8 @@ class Call(Access):
         self.is_authenticated = True
         software = " ".join(self.client_software)
         self.identity = f"{principal} at {self.client_host}, {self.listener}, {software}"
-        """What authorization and counters depend on; empty until the client has authenticated."""
+        """The client's identity for authorization and counters; empty until it has
+        authenticated."""
 
     def require_authentication(self) -> None:
         """Reject APIs that are not declared `before_authentication`, until `authenticated`."""

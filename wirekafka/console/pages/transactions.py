@@ -62,7 +62,7 @@ class Transactions:
     failed: dict[int, str] = field(default_factory=dict)
     """Why some coordinators could not be asked, by their node ids."""
     undescribed: int = 0
-    """How many have no start time here since there are too many."""
+    """How many transactions have no start time here, since there are too many."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class OpenProducer:
     last_sequence: int
     last_timestamp: int
     start_offset: int
-    """Of its open transaction in this partition; -1 for none."""
+    """The first offset of the producer's open transaction in this partition; -1 for none."""
     transaction: Transaction | None = None
     """The transaction of its transactional id, if a coordinator knows one."""
 
@@ -86,7 +86,7 @@ class OpenProducer:
 
     @property
     def is_hanging(self) -> bool:
-        """Whether it is open here although no coordinator will ever end it."""
+        """Whether the transaction is open here although no coordinator will ever end it."""
         if not self.is_open:
             return False
         found = self.transaction

@@ -61,7 +61,7 @@ class AssignedGroup(Group, Generic[M]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """Whether the group has no members."""
         return not self.members
 
     @property

@@ -65,7 +65,7 @@ class Group(ABC):
     @property
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """Whether the group has no members."""
 
     @property
     @abstractmethod

@@ -50,7 +50,7 @@ class PartitionResult(Protocol):
 
     @property
     def is_notable(self) -> bool:
-        """Whether it has a diverging epoch or a preferred replica, which are always sent."""
+        """Whether the result has a diverging epoch or a preferred replica, always sent."""
 
 
 class FetchContext(ABC):

@@ -298,7 +298,7 @@ class ParkedHandler:
 
     @property
     def must_complete(self) -> bool:
-        """Whether it is a Produce request."""
+        """Whether the request is a Produce request."""
         return self._route.key == _PRODUCE
 
     def when_ready(self, callback: Callable[[object], None]) -> None:

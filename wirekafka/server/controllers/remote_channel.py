@@ -47,7 +47,7 @@ _UNREACHABLE = frozenset({Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """How a broker's channel reaches the controllers, and the broker's own metadata."""
+    """A channel's connections to the controllers, and the broker's own metadata."""
 
     search: ControllerSearch
     connect: Callable[[str, int], Peer]
