@@ -77,6 +77,6 @@ def when_ready(waited: Any, callback: Callable[[object], None]) -> None:
     elif waited is None:
         asyncio.get_running_loop().call_soon(callback, None)
     else:
-        # As a task does: it tells the future that somebody waits for it. Private to CPython.
+        # As a task does: it marks the future as awaited. Private to CPython.
         waited._asyncio_future_blocking = False
         waited.add_done_callback(callback)
