@@ -27,6 +27,7 @@ Known: TypeAlias = T | Unknown
 
 
 _IDLE_MS = 60_000
+_QUIET_MS = 20_000
 
 
 class GroupLag(NamedTuple):
@@ -48,6 +49,16 @@ class GroupLag(NamedTuple):
     def is_idle(self) -> bool:
         """Whether this is a reader that has not fetched for a minute."""
         return self.idle_ms >= _IDLE_MS
+
+    @property
+    def urgency(self) -> tuple[int, int, str]:
+        """A sort key: the furthest behind first, and readers that may have ended last.
+
+        A Spark query that was stopped in a session that lives on keeps its connections for minutes.
+        It must not stand above its successor, so that some seconds without a Fetch count already.
+        """
+        is_quiet = self.idle_ms >= _QUIET_MS
+        return is_quiet + self.is_idle, -self.lag, self.name
 
     @property
     def history(self) -> Sequence[LagSample]:

@@ -64,8 +64,7 @@ def _rates(snapshot: Snapshot, insight: Known[Insight]) -> Known[Panel]:
 
 
 def _by_lag(lags: Iterable[GroupLag]) -> list[GroupLag]:
-    """The furthest behind first; readers that may have ended, since they are idle, are the last."""
-    return sorted(lags, key=lambda each: (each.is_idle, -each.lag, each.name))
+    return sorted(lags, key=lambda each: each.urgency)
 
 
 def _by_rate(rate: TopicRate) -> tuple[float, float, str]:
