@@ -23,6 +23,7 @@ from compat_tests.lives import SESSION_MS, Lives, Topics
 from compat_tests.share_pair import BothShareBrokers
 from compat_tests.streams_pair import BothStreams
 from tests import share_state_topic
+from tests.repetitions import repetitions
 from wirekafka.coordinator.groups.streams.config import StreamsGroupOptions
 from wirekafka.coordinator.groups.times import GroupTimes
 
@@ -55,13 +56,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         yield ("127.0.0.1", port), directory / "data"
 
 
-def _lives(kind: str, usual: int) -> int:
-    return int(os.environ.get(f"WIREKAFKA_{kind}_LIVES", usual))
-
-
-CONSUMER_LIVES, SHARE_LIVES, STREAMS_LIVES = (
-    _lives(*each) for each in (("CONSUMER", 20), ("SHARE", 12), ("STREAMS", 8))
-)
+CONSUMER_LIVES = repetitions("WIREKAFKA_CONSUMER_LIVES", usual=6, thorough=20)
+SHARE_LIVES = repetitions("WIREKAFKA_SHARE_LIVES", usual=4, thorough=12)
+STREAMS_LIVES = repetitions("WIREKAFKA_STREAMS_LIVES", usual=3, thorough=8)
 
 
 def _seeds(kind: str, count: int, first: int = 0) -> range:
