@@ -75,7 +75,9 @@ def _limit(lives: int) -> pytest.MarkDecorator:
 def test_random_histories_of_consumer_groups_are_as_on_apache_kafka(kafka: Kafka) -> None:
     both = BothBrokers(*kafka)
     both.ours.consumer_options = GroupTimes(SESSION_MS, _HEARTBEAT_MS, 0)
-    lives = Lives(Topics(both), lambda *life: ConsumerLife(*life, both), kind="consumer")
+    lives = Lives(
+        Topics(both), lambda *life: ConsumerLife(life[0], life[1], life[2], both), kind="consumer"
+    )
     lives.assert_same(_seeds("CONSUMER", CONSUMER_LIVES))
 
 
@@ -92,7 +94,7 @@ def test_random_histories_of_share_groups_are_as_on_apache_kafka(kafka: Kafka) -
 
     lives = Lives(
         topics,
-        lambda *life: ShareLife(*life, both),
+        lambda *life: ShareLife(life[0], life[1], life[2], both),
         kind="share",
         rounds=10,
         at_round={7: delete_a_topic},

@@ -192,7 +192,7 @@ def test_other_options_constrain_each_other_alike(kafka: Kafka) -> None:
 
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda each: ",".join(each.settings))
 def test_no_more_than_the_listed_differences_are_kept(kafka: Kafka, difference: Difference) -> None:
-    settings = {name: text for name, text in (NODE | difference.settings).items() if text}
+    settings = {name: text for name, text in {**NODE, **difference.settings}.items() if text}
     [theirs] = kafka.verdicts([settings])
     ours = _verdict(settings)
     assert ours.startswith("accepted") == difference.is_accepted, ours

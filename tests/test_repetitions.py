@@ -1,4 +1,4 @@
-"""What `make check`, `make test` and `make test-all` run: everything at last, and no Java at first."""
+"""What `make check`, `make test` and `make test-all` run, and that the first needs no Java."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def stored(batch: bytes, config: TopicConfig = PLAIN) -> bytes:
     """The batch as it goes to the log, at offset 0."""
     found = checked(batch, config)
     rest = b"".join(found.rest)
-    placed = with_prefix(bytes(16) + rest, 0, 0)[0] + rest
+    placed = bytes(with_prefix(bytes(16) + rest, 0, 0)[0]) + rest
     assert is_intact(placed)
     assert read_header(placed)._replace(leader_epoch=-1) == found.header._replace(leader_epoch=-1)
     return placed
