@@ -40,9 +40,11 @@ test-all: export WIREKAFKA_TESTS = all
 test-all:
 	@.ci/set-up
 	@status=0; \
-	.venv/bin/python -m pytest -v $(PARTS) -m "not campaign" tests || status=1; \
+	.venv/bin/python -m pytest -v $(PARTS) -m "not campaign" tests \
+		--ignore tests/test_speed_guard.py || status=1; \
 	.venv/bin/python -m pytest -v $(FILES) -m "not campaign" compat_tests || status=1; \
 	.venv/bin/python -m pytest -v -s -m campaign tests compat_tests || status=1; \
+	.venv/bin/python -m pytest -v tests/test_speed_guard.py || status=1; \
 	exit $$status
 
 bench:
