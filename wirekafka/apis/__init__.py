@@ -15,8 +15,8 @@ forwarding over the network and the request pipeline: `server/`.
 1. Write `tests/apis/test_<name>.py` first: requests by version and the responses of Apache Kafka.
 2. Add `protocol/<name>.py`: `class NameRequest(Request, key=…, versions="0-4", flexible="2+")` and
    `class NameResponse(Response, answers=NameRequest)` after Kafka's JSON schemas, nested
-   structures as `class Topic(Part)` below the fields. `tests/codec/test_kafka_schemas.py` compares
-   them with Kafka's own schemas.
+   structures as `class Topic(Part)` below the fields. `tests/kafka_schemas/` compares them with
+   Kafka's own schemas.
 3. Add `apis/<name>.py`. Its docstring gives Kafka's name of the API, its purpose, and the additions
    of its versions with their KIPs. Declare the handler with `@api(NameRequest, NameResponse)`; with
    `forwarded=True` it runs on the controller. `@controller_api` is for requests that only brokers
