@@ -281,7 +281,15 @@ class Pipeline:
 class ParkedHandler:
     """A request whose handler waits for a future."""
 
-    __slots__ = ("_coroutine", "_pipeline", "_request", "_route", "_waited")
+    __slots__ = (
+        "_coroutine",
+        "_is_divided",
+        "_is_encoding",
+        "_pipeline",
+        "_request",
+        "_route",
+        "_waited",
+    )
 
     def __init__(
         self,
@@ -297,6 +305,9 @@ class ParkedHandler:
         self._coroutine = coroutine
         self._waited = waited
         """The future that the handler waits for; None if it only yields to the event loop."""
+        self._is_divided = waited is None
+        """Whether the handler has divided its work: the response may be large, too."""
+        self._is_encoding = False
 
     @property
     def must_complete(self) -> bool:
@@ -314,13 +325,22 @@ class ParkedHandler:
             try:
                 self._waited = self._coroutine.send(None)
             except StopIteration as done:
+                if self._is_encoding:
+                    replies.append(done.value)
+                    return True
                 if quotas is not None:
                     call.seen_ms = call.now_ms
                     charge(quotas, self._route, self._request, call, call.request_bytes)
                 if done.value is not None:
+                    if self._is_divided and not self._route.response_has_records:
+                        self._coroutine = self._encoded_and_released(done.value, call)
+                        self._is_encoding = True
+                        return self.resume(call, replies)
                     _report_throttling(self._route, done.value, call)
                     replies.add(self._route, call.correlation_id, done.value)
             else:
+                if self._waited is None:
+                    self._is_divided = True
                 if quotas is not None and quotas.measures_work:
                     call.pause_work(call.request_bytes)
                 return False
@@ -333,6 +353,36 @@ class ParkedHandler:
             self._coroutine.close()
         except Exception:
             logger.exception("Cancelling a waiting %s failed", self._route.api.name)
+
+    async def _encoded(self, response: Response, call: Call) -> Replies:
+        """Encode the response in a thread; the one that reports a failure if that is impossible."""
+        route, pipeline = self._route, self._pipeline
+        _report_throttling(route, response, call)
+        encode = partial(pipeline.encoded, route, call.correlation_id)
+        try:
+            return await computed(pipeline.run_apart, partial(encode, response))
+        except Exception as error:
+            failed = await self._failed(error, call)
+        _report_throttling(route, failed, call)
+        return await computed(pipeline.run_apart, partial(encode, failed))
+
+    async def _failed(self, error: Exception, call: Call) -> Response:
+        """The response that reports a failure. It may repeat the error for every element."""
+        route, request, pipeline = self._route, self._request, self._pipeline
+        reported = reported_error(route, error, call, pipeline.warnings)
+        if call.broker.quotas is not None:
+            charge_failure(call.broker.quotas, route, call)
+        return await computed(
+            pipeline.run_apart, lambda: route.api.failure(request, reported, call)
+        )
+
+    async def _encoded_and_released(self, response: Response, call: Call) -> Replies:
+        """As `_encoded`; then free the response, which may have a million elements."""
+        encoded = await self._encoded(response, call)
+        messages: list[Any] = [response]
+        del response
+        await computed(self._pipeline.run_apart, partial(release, messages))
+        return encoded
 
 
 class ParkedLarge(ParkedHandler):
@@ -390,18 +440,6 @@ class ParkedLarge(ParkedHandler):
         finally:
             call.run_apart = sync_inline
 
-    async def _encoded(self, response: Response, call: Call) -> Replies:
-        """Encode the response in a thread; the one that reports a failure if that is impossible."""
-        route, pipeline = self._route, self._pipeline
-        _report_throttling(route, response, call)
-        encode = partial(pipeline.encoded, route, call.correlation_id)
-        try:
-            return await computed(pipeline.run_apart, partial(encode, response))
-        except Exception as error:
-            failed = await self._failed(error, call)
-        _report_throttling(route, failed, call)
-        return await computed(pipeline.run_apart, partial(encode, failed))
-
     def _add(self, response: Response, call: Call, replies: Replies) -> None:
         """Add a response that may have records, or the one that reports a failure."""
         try:
@@ -422,16 +460,6 @@ class ParkedLarge(ParkedHandler):
             return response
         except Exception as error:
             return await self._failed(error, call)
-
-    async def _failed(self, error: Exception, call: Call) -> Response:
-        """The response that reports a failure. It may repeat the error for every element."""
-        route, request, pipeline = self._route, self._request, self._pipeline
-        reported = reported_error(route, error, call, pipeline.warnings)
-        if call.broker.quotas is not None:
-            charge_failure(call.broker.quotas, route, call)
-        return await computed(
-            pipeline.run_apart, lambda: route.api.failure(request, reported, call)
-        )
 
 
 def failure_response(
