@@ -16,6 +16,7 @@ from wirekafka.apis.shared.host import Host
 from wirekafka.codec.message import Request, Response, Versions
 from wirekafka.errors import KafkaError
 from wirekafka.quotas.mutations import UNLIMITED, MutationQuota
+from wirekafka.replication.raft.metadata_log import Sync, sync_inline
 from wirekafka.security.access import Access
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Call(Access):
         "principal",
         "request_bytes",
         "revision",
+        "run_apart",
         "seen_ms",
         "throttle_ms",
         "traffic",
@@ -120,6 +122,8 @@ class Call(Access):
         the same buffer begins where the one before ended."""
         self.worked_ns = 0
         """How long the work had taken before the last wait."""
+        self.run_apart: Sync = sync_inline
+        """Runs what takes long for a request of many elements: in a thread, if it is such."""
         self.traffic: ClientTraffic | None = None
         """The counters of clients with the same software; None while there are no metrics."""
         self.needs_buffer = False
@@ -219,6 +223,7 @@ class ControllerCall(Access):
         "is_token_authenticated",
         "listener",
         "principal",
+        "run_apart",
         "version",
     )
 
@@ -233,6 +238,8 @@ class ControllerCall(Access):
         self.principal = asked_by.principal if asked_by else ANONYMOUS
         self.is_anonymous = asked_by is not None and asked_by.is_anonymous
         self.is_token_authenticated = asked_by is not None and asked_by.is_token_authenticated
+        self.run_apart = asked_by.run_apart if asked_by else sync_inline
+        """As `Call.run_apart`."""
         self._is_clients = asked_by is not None
         self.is_direct = asked_by is not None and asked_by.is_for_controllers
 
@@ -269,6 +276,16 @@ class Scope(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Crowd:
+    """How an API with records recognizes requests of many elements, and serves them."""
+
+    has_many: Callable[[Any, int, int, int], bool]
+    """Called with (buffer, start of the body, its end, version), before the request is decoded."""
+    handler: Callable[[Any, Call], Any]
+    """As `Api.handler`, but divides its work among turns of the event loop."""
+
+
+@dataclass(frozen=True, slots=True)
 class Api:
     """One declared API: its schemas, its handler and the version range in ApiVersions."""
 
@@ -287,6 +304,8 @@ class Api:
     """Whether clients may use it before they have authenticated."""
     make_failure: Callable[[Any, KafkaError, Any], Response] | None = None
     """The function declared with `failure_of`; None where the top-level error code suffices."""
+    crowd: Crowd | None = None
+    """How requests of many elements are served, where a large request may have few."""
 
     @property
     def key(self) -> int:
@@ -414,6 +433,22 @@ def failure_of(handler: Callable[..., Any]) -> Callable[[Failure], Failure]:
         key = _key_of(handler)
         _apis[key] = replace(_apis[key], make_failure=failure)
         return failure
+
+    return declare
+
+
+def crowd_of(
+    handler: Callable[..., Any], has_many: Callable[[Any, int, int, int], bool]
+) -> Callable[[Handler], Handler]:
+    """Declare what serves requests of many elements, for an API whose requests have records.
+
+    Requests of other APIs have many elements whenever they are large.
+    """
+
+    def declare(divided: Handler) -> Handler:
+        key = _key_of(handler)
+        _apis[key] = replace(_apis[key], crowd=Crowd(has_many, divided))
+        return divided
 
     return declare
 
