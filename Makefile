@@ -1,14 +1,28 @@
 # Each on a fresh clone: `make demo`, `make test` and `make bench` (BENCH=--quick: four minutes).
-.PHONY: demo test simulate bench spark-matrix docs lint clean
+.PHONY: demo check test test-all simulate bench spark-matrix docs lint package clean
 
 demo:
 	@.ci/set-up
 	@.venv/bin/python -m spark_examples.demo $(DEMO)
 
-# Without TEST: all tests in two processes, then those that time, in one. A test that exceeds its
-# time limit ends its process, which is replaced: it may hang in a library that no signal interrupts.
+# Before each commit, in under a minute: linters, types, and the tests of the folders that need no
+# Java and open no sockets.
+PURE = tests/apis tests/codec tests/config tests/coordinator tests/log tests/metadata \
+	tests/metrics tests/quotas tests/replication tests/security tests/telemetry
+check:
+	@.ci/set-up --without-java
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy
+	@.venv/bin/python -m pytest -q -n 2 --dist worksteal \
+		-m "not long and not sweep and not campaign" $(PURE)
+
+# Without TEST: all kinds of tests in two processes, then those that time, in one. SEEDS sets how
+# many seeds each simulation runs. A test that exceeds its time limit ends its process, which is
+# replaced: it may hang in a library that no signal interrupts.
 PARTS = -n 2 --dist worksteal --timeout-method thread
-FILES = -n 2 --dist loadfile -p tests.file_scheduling --timeout-method thread
+FILES = -n 3 --dist loadfile -p tests.file_scheduling --timeout-method thread
+export WIREKAFKA_SEEDS := $(SEEDS)
 test:
 	@.ci/set-up
 ifdef TEST
@@ -20,6 +34,18 @@ else
 	.venv/bin/python -m pytest -q tests/test_speed_guard.py || status=1; \
 	exit $$status
 endif
+
+# All seeds, whole sweeps and long campaigns: hours. Each test is printed as it ends.
+test-all: export WIREKAFKA_TESTS = all
+test-all:
+	@.ci/set-up
+	@status=0; \
+	.venv/bin/python -m pytest -v $(PARTS) -m "not campaign" tests \
+		--ignore tests/test_speed_guard.py || status=1; \
+	.venv/bin/python -m pytest -v $(FILES) -m "not campaign" compat_tests || status=1; \
+	.venv/bin/python -m pytest -v -s -m campaign tests compat_tests || status=1; \
+	.venv/bin/python -m pytest -v tests/test_speed_guard.py || status=1; \
+	exit $$status
 
 bench:
 	@.ci/set-up
@@ -44,10 +70,14 @@ lint:
 	@.ci/set-up --without-java
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
-	.venv/bin/mypy --strict wirekafka
+	.venv/bin/mypy
 	.venv/bin/python -m pip check
 	@if [ -x .venv/bin/pip-audit ]; then .venv/bin/pip-audit --no-deps --disable-pip -r requirements.lock; \
 	else echo "lint: pip-audit is not installed: dependencies are not compared with known weaknesses" >&2; fi
+
+# Wheel and sdist in dist/, tried in an empty environment of each of PYTHONS.
+package:
+	@.ci/try-package $(or $(PYTHONS),python3)
 
 clean:
 	rm -rf .venv .cache build dist

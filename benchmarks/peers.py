@@ -308,7 +308,7 @@ def _await_answer(host: str, port: int, process: subprocess.Popen[bytes] | None)
             connection.close()
             return
         if process is not None and process.poll() is not None:
-            raise NoBroker(f"{process.args} ended with {process.returncode} while starting")
+            raise NoBroker(f"{process.args!r} ended with {process.returncode} while starting")
         if time.monotonic() > deadline:
             raise NoBroker(f"nothing listens at {host}:{port} after {_START_LIMIT_S} s")
 

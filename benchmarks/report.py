@@ -168,7 +168,7 @@ def _markdown(report: Report, name: str) -> Iterator[str]:
 def _goals(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
     for goal in case.goals:
         cell = _cell(result, peers[0], goal.metric)
-        ratio = _times(result, *peers, goal.metric) if len(peers) == 2 else None
+        ratio = _times(result, peers[0], peers[1], goal.metric) if len(peers) == 2 else None
         yield (
             f"| {case.name} | {goal.metric} | {cell}{f', × {ratio:.2f}' if ratio else ''} |"
             f" {_verdict(goal, result, peers)} |"
@@ -182,7 +182,7 @@ def _rows(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
     took = f"{result.seconds:.0f} s" if result.seconds else ""
     for metric in result.metrics():
         cells = [_cell(result, peer, metric) for peer in peers]
-        ratio = _times(result, *peers, metric) if len(peers) == 2 else None
+        ratio = _times(result, peers[0], peers[1], metric) if len(peers) == 2 else None
         goals = "; ".join(
             _verdict(goal, result, peers) for goal in case.goals if goal.metric == metric
         )

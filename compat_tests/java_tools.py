@@ -78,18 +78,30 @@ class JavaTools:
         options = (*jvm, *self._archive, *self._logging)
         return [java, *options, "-cp", self._class_path, main, *arguments]
 
-    def run(self, tool: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:
+    def run(
+        self,
+        tool: str,
+        *arguments: str,
+        stdin: str = "",
+        timeout_s: float = 120,
+        jvm: Sequence[str] = QUICK,
+    ) -> str:
         """The standard output; raises ToolFailed when the exit status is not 0."""
-        done = self.finish(tool, *arguments, stdin=stdin, timeout_s=timeout_s)
+        done = self.finish(tool, *arguments, stdin=stdin, timeout_s=timeout_s, jvm=jvm)
         if done.returncode != 0:
             raise ToolFailed(f"{tool} exited with {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
     def finish(
-        self, tool: str, *arguments: str, stdin: str = "", timeout_s: float = 120
+        self,
+        tool: str,
+        *arguments: str,
+        stdin: str = "",
+        timeout_s: float = 120,
+        jvm: Sequence[str] = QUICK,
     ) -> "subprocess.CompletedProcess[str]":
         """Run a tool to its end, and return its output and exit status."""
-        command = self.command(tool, *arguments)
+        command = self.command(tool, *arguments, jvm=jvm)
         return subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False
         )

@@ -17,9 +17,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, running
-from compat_tests.eventually import eventually
 from tests import kafka_jars
 from tests.directories import contents
+from tests.eventually import eventually
 from tests.ports import free_ports
 
 PROPERTIES = """process.roles=broker,controller

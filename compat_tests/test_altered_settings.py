@@ -3,7 +3,6 @@
 All are only validated, so that neither broker changes.
 """
 
-import os
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from compat_tests.config_cases import Described, several, singles
 from compat_tests.wire import Wire
+from tests.repetitions import repetitions
 from wirekafka.config.option import text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, GROUP, THROTTLES, TOPIC, Table
 from wirekafka.protocol.create_topics import CreateTopicsRequest
@@ -19,7 +19,7 @@ from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigs
 
 _TOPIC, _BROKER, _CLIENT_METRICS, _GROUP = 2, 4, 16, 32
 _SET = 0
-_COUNT = int(os.environ.get("WIREKAFKA_SETTINGS", "500"))
+_COUNT = repetitions("WIREKAFKA_SETTINGS", usual=120, thorough=500)
 """How many changes of one option are compared for each kind of resource, and of several."""
 _AT_ONCE = 100
 _SEED = 4

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.java_lines import JavaLines
+from tests.repetitions import repetitions
 from wirekafka.config.checks.authorization import Policy
 from wirekafka.security.acl import (
     CLUSTER_NAME,
@@ -28,7 +28,7 @@ from wirekafka.security.acl_index import AclIndex
 from wirekafka.security.authorizer import AUDIT, Authorizer
 
 _SOURCE = Path(__file__).with_name("java") / "Authorize.java"
-_DECISIONS = int(os.environ.get("WIREKAFKA_DECISIONS", "50000"))
+_DECISIONS = repetitions("WIREKAFKA_DECISIONS", usual=10_000, thorough=50_000)
 _DECISIONS_PER_WORLD = 100
 
 TYPES = [kind for kind in ResourceType if kind > ResourceType.ANY]

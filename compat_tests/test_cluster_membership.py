@@ -14,6 +14,7 @@ from kafka import KafkaAdminClient
 from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Node, Shape
 from compat_tests.replica_audit import Workload, audit, await_full_isr
 from tests.eventually import eventually
+from tests.repetitions import swept
 
 GUIDE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "run-a-cluster.md"
 APACHE, OURS, OF_GUIDE, LATER = 1, 2, 3, 4
@@ -81,7 +82,7 @@ def test_kafka_python_sees_both(cluster: Cluster) -> None:
         assert described["cluster_id"] == cluster.id
 
 
-@pytest.mark.parametrize("broker", [APACHE, OURS])
+@pytest.mark.parametrize("broker", swept([OURS, APACHE], every=2))
 def test_records_go_through_a_partition_on_either_broker(
     admin: AdminClient, cluster: Cluster, unique: str, broker: int
 ) -> None:

@@ -7,7 +7,6 @@ that makes a difference. What clients see must be what Apache Kafka alone return
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -20,6 +19,7 @@ from compat_tests.transaction_script import Player, settled
 from compat_tests.whole_log import read_log
 from compat_tests.wire import Wire
 from tests.eventually import eventually
+from tests.repetitions import repetitions
 from wirekafka.codec.batch import batches
 from wirekafka.codec.record import decode_records
 from wirekafka.config.broker_config import BrokerConfig
@@ -56,7 +56,7 @@ from wirekafka.server.net import SocketNet
 from wirekafka.server.peers.broker_connections import BrokerConnections
 from wirekafka.server.peers.broker_links import BrokerLinks
 
-SEEDS = int(os.environ.get("MIXED_TRANSACTION_SEEDS", "6"))
+SEEDS = repetitions("MIXED_TRANSACTION_SEEDS", usual=2, thorough=6)
 K, W = 1, 2
 """The brokers: Apache Kafka, which is the controller too, and wirekafka."""
 

@@ -20,12 +20,15 @@ from compat_tests.replica_audit import (
 from compat_tests.wire import Wire
 from tests.eventually import eventually
 from tests.in_process import batch
+from tests.repetitions import swept
 from wirekafka.errors import Error
 from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest
 from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
 from wirekafka.protocol.produce import ProduceRequest
 
 APACHE, OURS = 1, 2
+BROKERS = swept([pytest.param(OURS, id=WIREKAFKA), pytest.param(APACHE, id=KAFKA)], every=2)
+"""The broker whose directory fails; Apache Kafka's, to compare with, in `make test-all`."""
 INDEXES = range(6)
 SETTINGS = {
     "broker.session.timeout.ms": "4000",
@@ -70,7 +73,7 @@ def directory_errors(cluster: Cluster, broker: int) -> list[Error]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("broker", [APACHE, OURS], ids=[KAFKA, WIREKAFKA])
+@pytest.mark.parametrize("broker", BROKERS)
 def test_leaders_move_away_and_return(cluster: Cluster, unique: str, broker: int) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     other = OURS if broker == APACHE else APACHE
@@ -128,7 +131,7 @@ def test_leaders_move_away_and_return(cluster: Cluster, unique: str, broker: int
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("broker", [APACHE, OURS], ids=[KAFKA, WIREKAFKA])
+@pytest.mark.parametrize("broker", BROKERS)
 def test_broker_starts_without_a_directory_that_has_failed(
     cluster: Cluster, unique: str, broker: int
 ) -> None:
@@ -183,7 +186,7 @@ def test_broker_starts_without_a_directory_that_has_failed(
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("broker", [APACHE, OURS], ids=[KAFKA, WIREKAFKA])
+@pytest.mark.parametrize("broker", BROKERS)
 def test_broker_stops_when_the_directory_of_its_metadata_log_fails(
     cluster: Cluster, unique: str, broker: int
 ) -> None:
@@ -205,7 +208,7 @@ def test_broker_stops_when_the_directory_of_its_metadata_log_fails(
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("broker", [APACHE, OURS], ids=[KAFKA, WIREKAFKA])
+@pytest.mark.parametrize("broker", BROKERS)
 def test_broker_does_not_start_without_the_directory_of_its_metadata_log(
     cluster: Cluster, broker: int
 ) -> None:

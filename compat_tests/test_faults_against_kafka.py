@@ -12,7 +12,11 @@ from compat_tests import fault_table, java_recipes, real_faults
 from compat_tests.fault_clients import CLIENTS, Plan
 from compat_tests.faulty_kafka import FaultyKafka
 from compat_tests.java_tools import JavaTools
+from tests.repetitions import swept
 from wirekafka import Broker
+
+PLAYS = swept([pytest.param(*case) for case in fault_table.CASES], every=2)
+"""Each play with at least one client; with each of them in `make test-all`."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +48,7 @@ def test_javas_recipes_have_the_same_results_with_kafka(
     assert outcomes == java_recipes.EXPECTED
 
 
-@pytest.mark.parametrize(("play", "client"), fault_table.CASES)
+@pytest.mark.parametrize(("play", "client"), PLAYS)
 def test_a_client_reacts_as_with_kafka(
     ours: Broker, kafka: FaultyKafka, play: str, client: str
 ) -> None:

@@ -23,6 +23,7 @@ from compat_tests.lives import SESSION_MS, Lives, Topics
 from compat_tests.share_pair import BothShareBrokers
 from compat_tests.streams_pair import BothStreams
 from tests import share_state_topic
+from tests.repetitions import repetitions
 from wirekafka.coordinator.groups.streams.config import StreamsGroupOptions
 from wirekafka.coordinator.groups.times import GroupTimes
 
@@ -55,13 +56,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         yield ("127.0.0.1", port), directory / "data"
 
 
-def _lives(kind: str, usual: int) -> int:
-    return int(os.environ.get(f"WIREKAFKA_{kind}_LIVES", usual))
-
-
-CONSUMER_LIVES, SHARE_LIVES, STREAMS_LIVES = (
-    _lives(*each) for each in (("CONSUMER", 20), ("SHARE", 12), ("STREAMS", 8))
-)
+CONSUMER_LIVES = repetitions("WIREKAFKA_CONSUMER_LIVES", usual=6, thorough=20)
+SHARE_LIVES = repetitions("WIREKAFKA_SHARE_LIVES", usual=4, thorough=12)
+STREAMS_LIVES = repetitions("WIREKAFKA_STREAMS_LIVES", usual=3, thorough=8)
 
 
 def _seeds(kind: str, count: int, first: int = 0) -> range:
@@ -78,7 +75,9 @@ def _limit(lives: int) -> pytest.MarkDecorator:
 def test_random_histories_of_consumer_groups_are_as_on_apache_kafka(kafka: Kafka) -> None:
     both = BothBrokers(*kafka)
     both.ours.consumer_options = GroupTimes(SESSION_MS, _HEARTBEAT_MS, 0)
-    lives = Lives(Topics(both), lambda *life: ConsumerLife(*life, both), kind="consumer")
+    lives = Lives(
+        Topics(both), lambda *life: ConsumerLife(life[0], life[1], life[2], both), kind="consumer"
+    )
     lives.assert_same(_seeds("CONSUMER", CONSUMER_LIVES))
 
 
@@ -95,7 +94,7 @@ def test_random_histories_of_share_groups_are_as_on_apache_kafka(kafka: Kafka) -
 
     lives = Lives(
         topics,
-        lambda *life: ShareLife(*life, both),
+        lambda *life: ShareLife(life[0], life[1], life[2], both),
         kind="share",
         rounds=10,
         at_round={7: delete_a_topic},

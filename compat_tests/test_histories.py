@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 
 import pytest
 
-OPERATIONS = int(os.environ.get("WIREKAFKA_HISTORY_OPERATIONS", "50000"))
-KILLS = int(os.environ.get("WIREKAFKA_KILLS", "6"))
+from tests.repetitions import repetitions
+
+OPERATIONS = repetitions("WIREKAFKA_HISTORY_OPERATIONS", usual=12_000, thorough=50_000)
+KILLS = repetitions("WIREKAFKA_KILLS", usual=2, thorough=6)
 _SUMMARY = re.compile(
     r"([\d,]+) operations, ([\d,]+) acknowledged writes, (\d+) kills,"
     r" (\d+) pauses, 0 violations"

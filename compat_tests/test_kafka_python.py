@@ -241,7 +241,7 @@ def test_topics_are_created_described_grown_and_deleted(kafka_admin: Any, unique
     by_id = kafka_admin.describe_topics([uuid.UUID(str(described["topic_id"]))])
     assert by_id[0]["name"] == unique
     kafka_admin.create_partitions({unique: 4})
-    page = eventually(
+    page: Any = eventually(
         lambda: len((p := first_page(kafka_admin, unique))["topics"][0]["partitions"]) == 3 and p
     )
     assert page["next_cursor"]["partition_index"] == 3

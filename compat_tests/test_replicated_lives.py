@@ -14,8 +14,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.cluster import KAFKA, WIREKAFKA, Cluster, Shape
 from compat_tests.replica_audit import Workload, audit
+from tests.repetitions import repetitions
 
-INCIDENTS = int(os.environ.get("WIREKAFKA_REPLICATED_LIVES", "3"))
+INCIDENTS = repetitions("WIREKAFKA_REPLICATED_LIVES", usual=1, thorough=3)
 SEED = int(os.environ.get("WIREKAFKA_REPLICATED_SEED", "1"))
 BROKERS = (1, 2, 3)
 TOPIC = "lives"

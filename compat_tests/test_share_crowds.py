@@ -30,9 +30,10 @@ from compat_tests.share_settings import SHORT_TIMES
 from compat_tests.wire import Wire
 from tests import kafka_jars
 from tests.eventually import eventually
+from tests.repetitions import repetitions
 from wirekafka.protocol.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
 
-_ROUNDS = int(os.environ.get("WIREKAFKA_SHARE_CROWD_ROUNDS", "2"))
+_ROUNDS = repetitions("WIREKAFKA_SHARE_CROWD_ROUNDS", usual=1, thorough=2)
 """In each round the broker is killed, or all consumers are, while records are consumed."""
 _SEED = int(os.environ.get("WIREKAFKA_SHARE_SEED", "0"))
 _CONSUMERS = 20

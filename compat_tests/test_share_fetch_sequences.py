@@ -23,9 +23,10 @@ from compat_tests.share_fetch_pair import (
     brief,
 )
 from tests.eventually import eventually
+from tests.repetitions import repetitions
 from wirekafka.codec.record import Record
 
-_SEQUENCES = int(os.environ.get("WIREKAFKA_SHARE_SEQUENCES", "10"))
+_SEQUENCES = repetitions("WIREKAFKA_SHARE_SEQUENCES", usual=4, thorough=10)
 """How many groups are played, some of them at once."""
 _AT_ONCE = 30
 _FIRST = int(os.environ.get("WIREKAFKA_SHARE_SEED", "0"))

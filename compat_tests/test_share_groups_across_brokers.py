@@ -121,7 +121,7 @@ class Shared:
         [found] = group.topics[0].partitions
         return found.start_offset, found.lag, found.error_code
 
-    def dead_letters(self) -> list[dict[str, bytes]]:
+    def dead_letters(self) -> list[dict[str, Any]]:
         """The headers of the dead letters, the names of topic and group left out."""
         consumer = Consumer(
             {"bootstrap.servers": self._cluster.bootstrap, "group.id": "letters", "log_level": 0}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +11,10 @@ import pytest
 from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare, running
 from compat_tests.share_states import KINDS, BothCoordinators, Scenario
 from tests import share_state_topic
+from tests.repetitions import repetitions
 from wirekafka.errors import Error
 
-SCENARIOS = int(os.environ.get("WIREKAFKA_SHARE_SCENARIOS", "40"))
+SCENARIOS = repetitions("WIREKAFKA_SHARE_SCENARIOS", usual=12, thorough=40)
 STEPS = 60
 SETTINGS = {
     **share_state_topic.settings(2),

@@ -19,6 +19,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from compat_tests.conftest import NewTopicName
 from compat_tests.spark_session import progress
 from tests.eventually import eventually
+from tests.repetitions import swept
 
 Reader = Callable[..., DataFrame]
 Stream = Callable[..., Any]
@@ -26,7 +27,12 @@ Stream = Callable[..., Any]
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 
-@pytest.fixture(params=["false", "true"], ids=["admin-offsets", "consumer-offsets"])
+@pytest.fixture(
+    params=swept(
+        [pytest.param("false", id="admin-offsets"), pytest.param("true", id="consumer-offsets")],
+        every=2,
+    )
+)
 def either_offset_reader(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
     """The test runs with Spark's new and with its old way of fetching offsets."""
     before = spark.conf.get(DEPRECATED, "false")

@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 from compat_tests.conftest import NewTopicName
 from compat_tests.spark_session import JVM, environment
 from spark_examples import session
+from tests.repetitions import swept
 
 # PySpark 4.0's own, with pandas 3.
 pytestmark = pytest.mark.filterwarnings("ignore:The copy keyword is deprecated")
@@ -133,7 +134,7 @@ def test_an_example_runs_unchanged_on_a_cluster(name: str, bootstrap: str, tmp_p
     assert re.match(last_line, done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", swept(EXAMPLES, every=4))
 def test_a_wrong_address_is_reported_in_one_sentence(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,7 +142,7 @@ def test_a_wrong_address_is_reported_in_one_sentence(
     assert said == f"{name}: no broker answers at 127.0.0.1:1."
 
 
-@pytest.mark.parametrize("name", READ_ONE)
+@pytest.mark.parametrize("name", swept(READ_ONE, every=3))
 def test_a_missing_topic_is_reported_in_one_sentence(
     name: str, bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +151,7 @@ def test_a_missing_topic_is_reported_in_one_sentence(
     assert said == f"{name}: the topic {unique} does not exist."
 
 
-@pytest.mark.parametrize("name", READ_ONE)
+@pytest.mark.parametrize("name", swept(READ_ONE, every=3))
 def test_a_schema_that_does_not_fit_is_reported_in_one_sentence(
     name: str, bootstrap: str, new_topic: NewTopicName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -19,8 +18,9 @@ from pyspark.sql.streaming import StreamingQuery
 from compat_tests.mortal_broker import MortalBroker
 from compat_tests.spark_session import spark_session
 from tests.eventually import eventually
+from tests.repetitions import repetitions
 
-KILLS = int(os.environ.get("WIREKAFKA_KILLS", "3"))
+KILLS = repetitions("WIREKAFKA_KILLS", usual=3, thorough=10)
 BETWEEN_KILLS = 2000
 """Records that both streams read between two kills; after three kills retention deletes some."""
 RECORD_BYTES = 1000

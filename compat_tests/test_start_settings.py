@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from compat_tests.config_cases import Described, combinations, several, singles
 from compat_tests.java_lines import JavaLines
+from tests.repetitions import repetitions
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.differences import DIFFERENCES, Difference
 from wirekafka.config.checks.unsupported_options import refuse_unsupported
@@ -22,7 +22,7 @@ from wirekafka.config.options import BROKER
 Settings = Mapping[str, str]
 
 _SOURCE = Path(__file__).with_name("java") / "StartSettings.java"
-_COUNT = int(os.environ.get("WIREKAFKA_SETTINGS", "1500"))
+_COUNT = repetitions("WIREKAFKA_SETTINGS", usual=300, thorough=1_500)
 """How many settings each test compares."""
 _AT_ONCE = 200
 _SEED = 4
@@ -192,7 +192,7 @@ def test_other_options_constrain_each_other_alike(kafka: Kafka) -> None:
 
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda each: ",".join(each.settings))
 def test_no_more_than_the_listed_differences_are_kept(kafka: Kafka, difference: Difference) -> None:
-    settings = {name: text for name, text in (NODE | difference.settings).items() if text}
+    settings = {name: text for name, text in {**NODE, **difference.settings}.items() if text}
     [theirs] = kafka.verdicts([settings])
     ours = _verdict(settings)
     assert ours.startswith("accepted") == difference.is_accepted, ours

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from compat_tests.test_assignors import KafkaAssignors
+from tests.repetitions import repetitions
 from wirekafka.coordinator.groups.streams.sticky import (
     SubtopologyTasks,
     TaskHolder,
@@ -26,7 +26,7 @@ from wirekafka.coordinator.groups.streams.tasks import (
 from wirekafka.coordinator.java_order import grown_capacity, strings_in_order
 
 _SOURCE = Path(__file__).with_name("java") / "AssignTasks.java"
-_HISTORIES = int(os.environ.get("WIREKAFKA_TASK_HISTORIES", "150"))
+_HISTORIES = repetitions("WIREKAFKA_TASK_HISTORIES", usual=40, thorough=150)
 
 
 @dataclass

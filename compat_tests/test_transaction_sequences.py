@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 
 import pytest
@@ -10,8 +9,9 @@ import pytest
 from compat_tests.conftest import RunningBroker
 from compat_tests.transaction_script import script, settled
 from compat_tests.wire import Wire
+from tests.repetitions import repetitions
 
-SEEDS = int(os.environ.get("WIREKAFKA_TRANSACTION_SEEDS", "200"))
+SEEDS = repetitions("WIREKAFKA_TRANSACTION_SEEDS", usual=60, thorough=200)
 PER_TEST = 20
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -11,9 +10,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
 from compat_tests.reading import read_to_end
+from tests.repetitions import repetitions
 
-MESSAGES = int(os.environ.get("WIREKAFKA_COPIED_MESSAGES", "100000"))
-KILLS = int(os.environ.get("WIREKAFKA_COPIER_KILLS", "20"))
+MESSAGES = repetitions("WIREKAFKA_COPIED_MESSAGES", usual=20_000, thorough=100_000)
+KILLS = repetitions("WIREKAFKA_COPIER_KILLS", usual=4, thorough=20)
 TRANSACTION = 500
 
 

@@ -89,7 +89,11 @@ def unique(name: str) -> str:
 def connect(bootstrap: str) -> AdminClient:
     """An admin client; raises ExampleFailed if no broker responds."""
     down: list[KafkaError] = []
-    settings = {"bootstrap.servers": bootstrap, "logger": _silent, "error_cb": down.append}
+    settings: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "logger": _silent,
+        "error_cb": down.append,
+    }
     admin = AdminClient(settings)
     for timeout_s in (1, 3, 10):
         try:

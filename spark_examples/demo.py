@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -56,7 +57,8 @@ def main() -> None:
 
 
 def run(bootstrap: str, directory: Path) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap, "logger": _silent})
+    settings: dict[str, Any] = {"bootstrap.servers": bootstrap, "logger": _silent}
+    admin = AdminClient(settings)
     try:
         admin.list_topics(timeout=10)
     except KafkaException as failure:

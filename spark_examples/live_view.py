@@ -137,7 +137,7 @@ class View:
         self._lock = threading.Lock()
 
     def take(self, delays: DataFrame, number: int) -> None:
-        frame = delays.toPandas()
+        frame: pd.DataFrame = delays.toPandas()
         if frame.empty:
             return
         with self._lock:

@@ -1,11 +1,10 @@
 """Fixtures that tests of several packages share."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests import kafka_jars
 from tests.manual_clock import ManualClock
 from tests.secret_search import SecretSearch, search_processes, search_responses, searched_logs
 
@@ -29,12 +28,6 @@ SECURITY_TESTS = (
 def manual_clock() -> ManualClock:
     """A clock that moves only when the test says so."""
     return ManualClock()
-
-
-@pytest.fixture(scope="session")
-def kafka_schemas() -> Callable[[str], Path]:
-    """Kafka's own JSON schemas, by folder: `kafka_schemas("message")` and `("metadata")`."""
-    return kafka_jars.kafka_schemas
 
 
 @pytest.fixture(autouse=True)

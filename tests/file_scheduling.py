@@ -1,17 +1,27 @@
-"""A pytest plugin: `--dist loadfile` that goes on after a test process has died.
+"""A pytest plugin: `--dist loadfile` that starts long files first and survives dead test processes.
 
-With pytest-xdist 3.8 the run waits for ever then: the files that the dead process had completed are
-assigned again, without tests, and a process that receives one of them reports nothing and is
-assigned nothing more. Load it with `-p tests.file_scheduling`.
+Load it with `-p tests.file_scheduling`. The files that took longest, by `tests/file_seconds.json`,
+start first: the processes then end at about the same time. `--record-seconds` writes that table.
+
+With pytest-xdist 3.8 a run waits for ever after a test process has died: the files that it had
+completed are assigned again, without tests, and a process that receives one of them reports nothing
+and is assigned nothing more.
 """
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
+
+SECONDS = Path(__file__).with_name("file_seconds.json")
+"""How long the tests of each file took; files that take less than ten seconds are omitted."""
+_LEAST_S = 10
 
 
 class FileScheduling(LoadFileScheduling):
@@ -40,6 +50,8 @@ class FileScheduling(LoadFileScheduling):
 
         A process runs its last test only when it gets another one or is shut down: hence twice.
         """
+        # The files come in their order of collection, which is chosen below.
+        self.config.option.loadscopereorder = False
         super().schedule()
         for node in self.nodes:
             self._reschedule(node)
@@ -47,3 +59,46 @@ class FileScheduling(LoadFileScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling | None:
     return FileScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("wirekafka")
+    group.addoption("--record-seconds", action="store_true", help=f"write {SECONDS.name}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record-seconds") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Record())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort tests by what their files took, the longest first."""
+    recorded = recorded_seconds()
+    items.sort(key=lambda item: -recorded.get(file_of(item.nodeid), 0))
+
+
+def recorded_seconds() -> dict[str, int]:
+    """The recorded seconds of files, by path."""
+    found: dict[str, int] = json.loads(SECONDS.read_text())
+    return found
+
+
+def file_of(test: str) -> str:
+    """The file of a test's id."""
+    return test.partition("::")[0]
+
+
+class _Record:
+    """Adds up what the tests of each file take, their fixtures included."""
+
+    def __init__(self) -> None:
+        self._seconds: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[file_of(report.nodeid)] += report.duration  # type: ignore[assignment]
+
+    def pytest_sessionfinish(self) -> None:
+        seconds = recorded_seconds()
+        seconds |= {file: round(took) for file, took in self._seconds.items()}
+        kept = {file: took for file, took in sorted(seconds.items()) if took >= _LEAST_S}
+        SECONDS.write_text(json.dumps(kept, indent=2) + "\n")

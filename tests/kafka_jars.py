@@ -106,11 +106,12 @@ def old_kafka_jars() -> Path:
 
 def kafka_schemas(folder: str) -> Path:
     """The directory with Kafka's own JSON schemas of `folder` ("message" or "metadata")."""
-    jars = kafka_jars()
     schemas = CACHE / f"kafka-{KAFKA_VERSION}-schemas"
-    with _locked():
-        if not schemas.is_dir():
-            _unzip_schemas(jars, schemas)
+    if not schemas.is_dir():
+        jars = kafka_jars()
+        with _locked():
+            if not schemas.is_dir():
+                _unzip_schemas(jars, schemas)
     return schemas / folder
 
 

@@ -6,8 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from tests.file_scheduling import pytest_collection_modifyitems, recorded_seconds
 
 ROOT = Path(__file__).parent.parent
 FATAL = "import os\n\ndef test_before():\n    pass\n\ndef test_fatal():\n    os._exit(3)\n"
@@ -40,3 +44,15 @@ def test_a_run_goes_on_after_a_fatal_test(
     assert run.returncode == 1, run.stdout + run.stderr
     assert re.search(r"crashed while running '.*test_fatal'", run.stdout), run.stdout
     assert f" 1 failed, {total} passed" in run.stdout
+
+
+def test_files_that_took_longest_start_first() -> None:
+    longest = max(recorded_seconds(), key=recorded_seconds().__getitem__)
+    first, last = (SimpleNamespace(nodeid=f"{file}::test_it") for file in (longest, "tests/new.py"))
+    items: Any = [last, first]
+    pytest_collection_modifyitems(items)
+    assert items == [first, last]
+
+
+def test_recorded_files_exist() -> None:
+    assert [file for file in recorded_seconds() if not (ROOT / file).exists()] == []

@@ -1,4 +1,4 @@
-"""What is remembered by names that clients choose: bounded in bytes, the oldest is forgotten."""
+"""A dictionary for names that clients choose: bounded in bytes, the oldest is forgotten."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Remembered(dict[K, V], Generic[K, V]):
         self._value_bytes = value_bytes
         self._find = find
         self.size_bytes = 0
-        """What the entries take, roughly."""
+        """The approximate size of the entries."""
 
     def __missing__(self, key: K) -> V:
         if self._find is None:

@@ -150,8 +150,7 @@ class Error(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> Error:
-        """The error of a code in a response; UNKNOWN_SERVER_ERROR for one that is not known here,
-        as a newer broker may send."""
+        """The error of a code in a response; UNKNOWN_SERVER_ERROR for a code of a newer broker."""
         try:
             return cls(code)
         except ValueError:
@@ -171,7 +170,7 @@ _CUT = "..."
 class KafkaError(Exception):
     """An error to be returned in a response: its code, and a message, None for Kafka's default.
 
-    A message that quotes what a client has sent may be long: it is cut to what a response holds.
+    A message that quotes a client's text may be long: it is cut to the size that a response holds.
     """
 
     def __init__(self, error: Error, message: str | None = None):
@@ -250,7 +249,7 @@ DEFAULT_MESSAGES: Mapping[Error, str] = {
     Error.FENCED_STATE_EPOCH: "The coordinator rejected the request because the state epoch did "
     "not match.",
 }
-"""What Kafka's `Errors.message()` is, for the errors that some response reports with it."""
+"""Kafka's `Errors.message()`, for the errors that some response reports with a message."""
 
 
 class MalformedRequest(Exception):

@@ -9,6 +9,7 @@ from wirekafka.apis.describe_client_quotas import (
     describe_client_quotas_failure,
 )
 from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.controller import quotas
 from wirekafka.metadata.controller.quotas import ANY, DEFAULT, EXACT
 from wirekafka.protocol.alter_client_quotas import AlterClientQuotasRequest
 from wirekafka.protocol.describe_client_quotas import DescribeClientQuotasRequest
@@ -223,3 +224,14 @@ def test_an_invalid_filter_is_refused(cluster, components, error, message):
     assert (refused.value.error, refused.value.message) == (error, message)
     response = describe_client_quotas_failure(DescribeClientQuotasRequest(), refused.value, None)
     assert (response.error_code, response.error_message, response.entries) == (error, message, None)
+
+
+def test_a_request_of_many_entities_looks_through_the_stored_quotas_once(cluster, monkeypatch):
+    looked = []
+    entities = quotas.entities
+    monkeypatch.setattr(
+        quotas, "entities", lambda image: [looked.append(image), entities(image)][1]
+    )
+    alter(cluster, *(({"user": f"u{n}"}, {"producer_byte_rate": 1.0}) for n in range(600)))
+    assert len(looked) == 1
+    assert len(describe(cluster, ("user", ANY, None))) == 600

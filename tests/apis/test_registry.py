@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from wirekafka.apis.shared import registry, routes
@@ -77,21 +73,6 @@ def test_only_api_versions_has_a_response_header_that_is_never_flexible() -> Non
         if declared.request is ApiVersionsRequest:
             expected = False
         assert route.response_header_is_flexible is expected
-
-
-@pytest.mark.parametrize("declared", APIS.values(), ids=lambda declared: declared.name)
-def test_apis_are_served_on_the_listeners_that_kafkas_schemas_name(
-    declared: registry.Api, kafka_schemas: Callable[[str], Path]
-) -> None:
-    text = (kafka_schemas("message") / f"{declared.name}Request.json").read_text()
-    listeners = re.search(r'"listeners": *\[(.*?)\]', text)
-    assert listeners is not None
-    is_for_clients = '"broker"' in listeners[1]
-    assert (declared in SERVED) is is_for_clients
-    version = declared.request.versions.last
-    assert (routes.BROKERS.find(declared.key << 16 | version) is not None) is is_for_clients
-    is_for_controllers = '"controller"' in listeners[1]
-    assert (routes.CONTROLLERS.find(declared.key << 16 | version) is not None) is is_for_controllers
 
 
 def test_clients_requests_are_forwarded_as_kafka_forwards_them() -> None:

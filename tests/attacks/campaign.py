@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -16,6 +17,7 @@ from tests.attacks.secured import ATTACKERS, CLIENTS, CONTROLLERS, NONE
 from tests.secret_search import LogSearch, SecretSearch, all_logs_searched
 from wirekafka.apis.shared import registry, routes
 from wirekafka.apis.shared.registry import Api
+from wirekafka.config.version import VERSION
 
 ROUTES = {CLIENTS: routes.BROKERS, CONTROLLERS: routes.CONTROLLERS}
 _REPEATS = 3
@@ -41,9 +43,15 @@ class Plan:
     flood_bytes: int = 0
     """How much each API is sent in names that are never repeated. None from users with rights: what
     they create is kept."""
+    one_in: int = 1
+    """Of older versions, options, crowds and floods, one in so many, others in each release."""
 
     def __str__(self) -> str:
         return f"{self.user} at {self.listener}, seed {self.seed}"
+
+    def includes(self, attack: str) -> bool:
+        """Whether an attack belongs to the part that is carried out."""
+        return Random(f"{VERSION} {self} {attack}").randrange(self.one_in) == 0
 
 
 @dataclass
@@ -58,10 +66,10 @@ class Report:
     longest_held_s: float = 0.0
 
 
-def plans(seed: int = 0, requests: int = 10) -> list[Plan]:
+def plans(seed: int = 0, requests: int = 10, one_in: int = 1) -> list[Plan]:
     """A plan for each principal and listener."""
     return [
-        Plan(user, listener, seed, requests, _FLOOD_BYTES if user == NONE else 0)
+        Plan(user, listener, seed, requests, _FLOOD_BYTES if user == NONE else 0, one_in)
         for listener in ROUTES
         for user in ATTACKERS
     ]
@@ -127,7 +135,7 @@ class _Group:
             # The first requests import and compile what stays.
             if not before_bytes:
                 before_bytes = node.resident_bytes()
-        if plan.flood_bytes:
+        if plan.flood_bytes and plan.includes(f"{self._api.name} flood"):
             self._flood(random)
         node.hang_up()
         node.pass_time()
@@ -160,17 +168,21 @@ class _Group:
         ]
 
     def _attacks(self, random: Random) -> Iterator[Attack]:
-        requests = self._report.plan.requests
+        plan, name = self._report.plan, self._api.name
         made = self._by_version(random)
         for attacks in made:
             yield attacks.honest()
         for attacks in made:
-            share = _NEWEST_SHARE if attacks is made[-1] else 1
-            yield from attacks.one_by_one(share * requests)
-            yield from attacks.all_at_once(max(1, share * requests // 5))
-        yield from made[-1].by_option()
+            is_newest = attacks is made[-1]
+            if not is_newest and not plan.includes(f"{name} version {attacks.version}"):
+                continue
+            requests = plan.requests * (_NEWEST_SHARE if is_newest else 1)
+            yield from attacks.one_by_one(requests)
+            yield from attacks.all_at_once(max(1, requests // 5))
         yield from made[-1].by_expression()
-        yield from made[-1].crowded()
+        for attack in chain(made[-1].by_option(), made[-1].crowded()):
+            if plan.includes(attack.reason):
+                yield attack
 
     def _carry_out(self, attack: Attack) -> None:
         node, report = self._node, self._report

@@ -20,6 +20,8 @@ _TRIES = 4
 _PATTERNS = ("pattern", "regex")
 _MANY = 150
 _LONG = 60
+_COUNT_BYTES = 8
+"""What the number of elements takes in a request, and more."""
 _IN_A_FLOOD = 8
 _MOST_BYTES = 4 << 20
 
@@ -52,6 +54,9 @@ class Attacks:
         self._paths = tuple(_paths(request.fields, version))
         self.names = sum(path[-1].kind == "string" for path in self._paths)
         """How many of its fields are texts."""
+
+    def __str__(self) -> str:
+        return f"{self._request.__name__} v{self.version}"
 
     def honest(self) -> Attack:
         """A request whose values a handler is likely to accept."""
@@ -87,9 +92,13 @@ class Attacks:
                     reason = ".".join(_names(path))
                     yield from self._encoded(message, f"{name} in {reason}")
 
-    def with_many(self, count: int) -> Iterator[Attack]:
+    def arrays(self) -> list[Path]:
+        """The paths of all arrays."""
+        return list(self._array_paths())
+
+    def with_many(self, paths: Iterable[Path], count: int) -> Iterator[Attack]:
         """Requests with so many elements in one of the arrays, each with a name of its own."""
-        for path in self._array_paths():
+        for path in paths:
             *above, field = path
             for _ in range(_TRIES):
                 message = self._message()
@@ -100,6 +109,22 @@ class Attacks:
                     self._place(message, path, elements)
                     reason = f"{count} elements in {'.'.join(_names(path))}"
                     yield from self._encoded(message, reason)
+                    break
+
+    def with_small(self, paths: Iterable[Path], size_bytes: int) -> Iterator[Attack]:
+        """Requests of at most this size with as many elements as possible in one of the arrays."""
+        for path in paths:
+            for _ in range(_TRIES):
+                message = self._message()
+                if self._place(message, path, []):
+                    empty_bytes = len(self._frame(message))
+                    element = _smallest(path[-1], self.version)
+                    self._place(message, path, [element] * _MANY)
+                    each_bytes = (len(self._frame(message)) - empty_bytes) / _MANY
+                    count = int((size_bytes - empty_bytes - _COUNT_BYTES) / each_bytes)
+                    self._place(message, path, [element] * count)
+                    reason = f"{count} elements of few bytes in {'.'.join(_names(path))}"
+                    yield Attack(self._request, self.version, self._frame(message), reason)
                     break
 
     def flood(self, size_bytes: int) -> Iterator[Attack]:
@@ -235,6 +260,9 @@ class Attacks:
         if found is not None:
             yield found
 
+    def _frame(self, message: Any) -> bytes:
+        return frame(message, self.version, 1, "attacker")
+
     def _attack(self, message: Any, reason: str) -> Attack | None:
         client_id = self._random.choice((None, "attacker", "attacker", *_CLIENT_IDS))
         try:
@@ -257,6 +285,20 @@ def _name_apart(elements: list[Any], field: Field, text: str) -> None:
             if inner.kind == "string" and not inner.is_array:
                 setattr(element, inner.name, text.format(number))
                 break
+
+
+def _smallest(field: Field, version: int) -> Any:
+    """An element of an array, with as few bytes as possible."""
+    if field.part is not None:
+        parts = {
+            each.name: [] if each.is_array else _smallest(each, version)
+            for each in field.part.fields
+            if version in each.versions
+        }
+        return field.part(**parts)
+    return {"string": "", "bytes": b"", "records": b"", "16s": bytes(16), "d": 0.0}.get(
+        str(field.kind), 0
+    )
 
 
 def _paths(fields: Iterable[Field], version: int) -> Iterator[Path]:

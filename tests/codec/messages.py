@@ -1,22 +1,16 @@
-"""Every message class of the broker, and strategies for their values."""
+"""Every message class of the broker, and how instances are built of plain values."""
 
 from __future__ import annotations
 
 import pkgutil
 from collections.abc import Iterator
-from functools import cache
 from importlib import import_module
 from typing import Any
 
-from hypothesis import strategies as st
-
 import wirekafka.protocol.records
-from tests.codec.schema_oracle import JsonField, schema
 from wirekafka.codec.message import Message, Part
 
 _PACKAGES = (wirekafka.protocol, wirekafka.protocol.records)
-
-_INTEGERS = {"int8": 1 << 7, "int16": 1 << 15, "int32": 1 << 31, "int64": 1 << 63}
 
 
 def message_classes() -> list[type[Message]]:
@@ -41,12 +35,6 @@ def message_versions() -> Iterator[tuple[type[Message], int]]:
     for cls in message_classes():
         for version in range(cls.versions.first, cls.versions.last + 1):
             yield cls, version
-
-
-@cache
-def message_values(name: str, version: int) -> st.SearchStrategy[dict[str, Any]]:
-    """Random values of a message, by field name, as its JSON schema allows them."""
-    return _struct(tuple(schema(name).fields), version)
 
 
 def build(cls: type[Any], values: dict[str, Any]) -> Any:
@@ -75,33 +63,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Part):
         return values_of(value)
     return bytes(value) if isinstance(value, memoryview) else value
-
-
-def _struct(fields: tuple[JsonField, ...], version: int) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries({f.name: _field(f, version) for f in fields})
-
-
-def _field(f: JsonField, version: int) -> st.SearchStrategy[Any]:
-    if version not in f.versions:
-        return st.just(f.default)
-    one = _struct(tuple(f.fields), version) if f.is_struct else _primitive(f.type)
-    value = st.lists(one, max_size=3) if f.is_array else one
-    return st.none() | value if version in f.nullable else value
-
-
-def _primitive(kind: str) -> st.SearchStrategy[Any]:
-    if kind in _INTEGERS:
-        return st.integers(-_INTEGERS[kind], _INTEGERS[kind] - 1)
-    # Sizes 126 to 128 are where a compact length outgrows one byte.
-    long = st.sampled_from((126, 127, 128, 300))
-    text = st.text(st.characters(codec="utf-8"), max_size=8) | long.map("é ".__mul__)
-    return {
-        "bool": st.booleans(),
-        "uint16": st.integers(0, 65535),
-        "uint32": st.integers(0, (1 << 32) - 1),
-        "float64": st.floats(allow_nan=False),
-        "uuid": st.binary(min_size=16, max_size=16),
-        "string": text,
-        "bytes": st.binary(max_size=8) | long.map(bytes),
-        "records": st.binary(max_size=8) | long.map(bytes),
-    }[kind]

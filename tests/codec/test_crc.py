@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from wirekafka.codec.crc import crc32c
 
 _SLOW = ("cramjam", "crc32c", "csv", "email.message", "importlib.metadata", "lz4", "zstandard")
@@ -21,6 +23,7 @@ def test_the_library_finds_the_same_extension_later() -> None:
     assert library.crc32c is crc32c
 
 
+@pytest.mark.long
 def test_a_start_imports_no_library_that_only_some_brokers_need() -> None:
     program = (
         "import sys, wirekafka.cli.serve, wirekafka.server.run;"

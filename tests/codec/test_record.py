@@ -51,6 +51,7 @@ JAVA_BATCHES = dict(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(records=record_lists, codec=codecs, base_offset=st.integers(0, 2**60))
 def test_encoded_records_are_decoded_to_equal_records(
@@ -63,6 +64,7 @@ def test_encoded_records_are_decoded_to_equal_records(
     assert decode_records(batch) == expected
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(records=record_lists)
 def test_uncompressed_bytes_are_those_of_kafka_python(records: list[Record]) -> None:

@@ -72,6 +72,7 @@ def test_empty_pieces_are_passed() -> None:
     stream.end()
 
 
+@pytest.mark.long
 def test_a_record_of_a_million_headers_is_the_largest() -> None:
     header = b"\0\1"
     for count, is_refused in ((1_000_000, False), (1_000_001, True)):

@@ -63,6 +63,7 @@ def test_a_reference_is_shown_as_it_was_written() -> None:
     assert value_of(reference) == SECRET and value_of("plain") == "plain"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("prefix", ["", "listener.name.both.", "listener.name.both.plain."])
 @pytest.mark.parametrize("is_dynamic", [False, True], ids=["static", "dynamic"])
 def test_no_message_about_a_security_option_quotes_what_it_refers_to(

@@ -6,6 +6,7 @@ from wirekafka.console import render
 from wirekafka.console.offsets import GroupListing
 from wirekafka.console.pages.tables import ROWS, table
 from wirekafka.console.sampler import GroupSamples
+from wirekafka.console.source import GroupLag
 from wirekafka.console.topic_samples import TopicSamples
 
 
@@ -73,3 +74,14 @@ def test_a_long_table_has_pages_and_what_is_unknown_comes_last():
     found = table(rows, {"page": "3", "sort": "-size"}, name=str, sorts={"size": lambda row: row})
     assert (found.total, found.pages, found.page, len(found.rows)) == (251, 3, 3, 251 - 2 * ROWS)
     assert found.rows[0] == 49 and found.rows[-1] is None
+
+
+def test_a_query_that_was_stopped_stands_below_its_live_successor():
+    def reader(name, lag, idle_ms):
+        return GroupLag(name, "reader", "", lag, None, 1, None, idle_ms)
+
+    live, slow = reader("live", 10, 1_000), reader("slow", 500, 19_999)
+    stopped, ended = reader("stopped", 2_000, 20_000), reader("ended", 9_000, 60_000)
+    ordered = sorted([ended, stopped, live, slow], key=lambda each: each.urgency)
+    assert ordered == [slow, live, stopped, ended]
+    assert [each.is_idle for each in ordered] == [False, False, False, True]

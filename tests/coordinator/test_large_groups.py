@@ -164,6 +164,7 @@ def warm() -> None:
     crowd.settle()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("topics", "assignor"),
     [
@@ -185,6 +186,7 @@ def test_twenty_thousand_partitions_are_assigned_to_members_in_short_steps(
     assert len(crowd.assigned) == MEMBERS and sizes == {PARTITIONS // MEMBERS}
 
 
+@pytest.mark.long
 def test_members_of_different_subscriptions_are_assigned_in_short_steps() -> None:
     crowd = Crowd({"a": PARTITIONS // 2, "b": PARTITIONS // 2})
     for number in range(MEMBERS):
@@ -193,6 +195,7 @@ def test_members_of_different_subscriptions_are_assigned_in_short_steps() -> Non
     assert crowd.longest_s < LONGEST_S
 
 
+@pytest.mark.long
 def test_members_lost_at_once_are_removed_in_short_steps() -> None:
     crowd = Crowd({"big": PARTITIONS})
     crowd.take({number: crowd.join(number) for number in range(MEMBERS)})
@@ -220,6 +223,7 @@ def test_a_classic_group_becomes_a_consumer_group_in_short_steps(
     assert list(crowd.group.snapshot()) == converted, "the state is that of the log"
 
 
+@pytest.mark.long
 def test_a_consumer_group_becomes_a_classic_group_in_short_steps() -> None:
     crowd = Crowd({"big": PARTITIONS})
     log = _load_classic_group(crowd, MEMBERS)

@@ -124,6 +124,7 @@ def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker
     broker.stop()
 
 
+@pytest.mark.long
 def test_late_and_repeated_requests_never_reach_another_transaction(kafka: InProcessBroker) -> None:
     expected: set[int] = set()
     for seed in range(ORDERINGS):

@@ -34,6 +34,7 @@ def ordered(group: ConsumerGroup) -> Any:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("topics", (["many"], ["many", "few"]), ids=("a topic", "two topics"))
 @pytest.mark.parametrize("seed", range(3))
 def test_members_that_move_are_as_after_a_restart(seed: int, topics: list[str]) -> None:

@@ -159,7 +159,11 @@ class World:
         member_id, generation_id, instance = self.returned.get((group_id, actor), ("", -1, None))
         ticket = self.post(
             CommitOffsets(
-                group_id, generation_id, member_id, [OffsetToCommit(*place, offset)], instance
+                group_id,
+                generation_id,
+                member_id,
+                [OffsetToCommit(place[0], place[1], offset)],
+                instance,
             )
         )
         if result(ticket) == [Error.NONE]:
@@ -172,7 +176,7 @@ class World:
                 group_id,
                 -1,
                 "",
-                [OffsetToCommit(*place, offset)],
+                [OffsetToCommit(place[0], place[1], offset)],
                 producer_id=producer,
                 producer_epoch=0,
             )

@@ -357,6 +357,7 @@ def _error_of(coordinator: Coordinator, command: Any) -> Error | None:
     return None
 
 
+@pytest.mark.long
 def test_the_memory_of_a_shard_does_not_grow_with_updates() -> None:
     """Consumers that acknowledge everything: the state is a window that moves on."""
     machine = ShareShard(ShareCoordinatorConfig(), Topics())

@@ -17,6 +17,7 @@ from tests.apis.test_fetch import fetch_request, only
 from tests.crash.failing_disk import OPERATIONS, FailingDisk, Failure
 from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
+from tests.repetitions import repetitions
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.directories.log_directory import UnusableDirectory
@@ -64,6 +65,13 @@ SETTINGS = {
     "metadata_log_max_record_bytes_between_snapshots": "1",
     "log_flush_interval_messages": "1",
 }
+STEP = repetitions("WIREKAFKA_ERRORS_STEP", usual=3, thorough=1)
+"""Each operation fails in one case of so many, and another operation in the next case."""
+CASES = [
+    *(("", code) for code in (*PASSING, *FATAL)),
+    *((where, code) for where in FILES for code in (errno.EMFILE, errno.EIO)),
+]
+"""A part of the paths that fail, and the errno."""
 _SERVED_WITHIN_MS = 5_000
 
 
@@ -198,9 +206,7 @@ def check(code: int) -> None:
 def test_all_is_served_again_or_the_node_stops(operation: str) -> None:
     life, failed = Life(), 0
     asked: set[str] = set()
-    cases = [("", code) for code in (*PASSING, *FATAL)]
-    cases += [(where, code) for where in FILES for code in (errno.EMFILE, errno.EIO)]
-    for where, code in cases:
+    for where, code in CASES[OPERATIONS.index(operation) % STEP :: STEP]:
         if not any(where in path for path in asked) and where:
             continue  # The operation is not used on such files.
         failure = Failure(operation, where, code)

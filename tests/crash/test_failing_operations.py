@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -17,11 +16,12 @@ import wirekafka
 from tests.crash.disk import SitedDisk
 from tests.crash.examination import Case, Examination
 from tests.crash.life import Life
+from tests.repetitions import repetitions
 from tests.simulation.disk import Outcome
 from wirekafka.errors import KafkaError
 from wirekafka.log.directories.log_directory import UnusableDirectory
 
-STEP = int(os.environ.get("WIREKAFKA_FAILING_STEP", "24"))
+STEP = repetitions("WIREKAFKA_FAILING_STEP", usual=96, thorough=4)
 """The distance between tested operations; 1 for all of them."""
 SHARDS = 4
 _REPORTED = AssertionError, KafkaError, KeyError, OSError, UnusableDirectory

@@ -13,11 +13,12 @@ from tests.crash.life import Life, Node
 from tests.crash.observed import Observed
 from tests.crash.sites import SITES, Site
 from tests.manual_clock import ManualClock
+from tests.repetitions import repetitions
 from tests.simulation.disk import Crash, Outcome
 from wirekafka.log.recovery import _Recovery
 from wirekafka.replication.partition.partition import Partition
 
-SEEDS = range(5)
+SEEDS = range(repetitions("WIREKAFKA_CRASH_SEEDS", usual=1, thorough=5))
 
 
 @cache

@@ -120,6 +120,7 @@ def test_markers_below_the_segment_are_corrupt(index: AbortedIndex) -> None:
         AbortedIndex(RealDisk(), index.path, 10, 102).check()
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_a_read_returns_exactly_the_aborts_that_overlap_its_range(

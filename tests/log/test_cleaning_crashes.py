@@ -63,6 +63,7 @@ def operations() -> range:
     return range(begun, disk.operations)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.name.lower())
 def test_a_crash_during_cleaning_changes_nothing_for_readers(outcome: Outcome) -> None:
     late = with_a_late_record()

@@ -118,6 +118,7 @@ def operations() -> int:
     return disk.operations
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.name.lower())
 def test_invariants_hold_after_a_crash_at_any_operation(outcome: Outcome) -> None:
     offline = 0

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from tests.log.batches import NOW_MS
 from tests.log.cleaning import records
 from wirekafka.config.topic_config import TopicConfig
@@ -36,6 +38,7 @@ while True:
 """
 
 
+@pytest.mark.long
 def test_a_kill_at_any_moment_loses_no_acknowledged_record_and_duplicates_none(
     tmp_path: Path,
 ) -> None:

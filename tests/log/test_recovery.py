@@ -234,6 +234,7 @@ def test_records_missing_between_segments_take_the_log_offline() -> None:
         reopened(disk, config=CONFIG)
 
 
+@pytest.mark.long
 def test_every_bit_flip_is_noticed_or_harmless() -> None:
     """10,000 flips: what is read afterwards is a prefix of what was written, or the log is offline.
 

@@ -85,7 +85,7 @@ def stored(batch: bytes, config: TopicConfig = PLAIN) -> bytes:
     """The batch as it goes to the log, at offset 0."""
     found = checked(batch, config)
     rest = b"".join(found.rest)
-    placed = with_prefix(bytes(16) + rest, 0, 0)[0] + rest
+    placed = bytes(with_prefix(bytes(16) + rest, 0, 0)[0]) + rest
     assert is_intact(placed)
     assert read_header(placed)._replace(leader_epoch=-1) == found.header._replace(leader_epoch=-1)
     return placed
@@ -244,6 +244,7 @@ def test_a_large_batch_is_refused_as_a_small_one(
     assert refusal(batch).error is error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codec", COMPRESSED, ids=lambda codec: codec.name)
 def test_a_large_batch_is_checked_without_holding_its_records(codec: Codec) -> None:
     records = [Record(timestamp=NOW, value=bytes(100)) for _ in range(50_000)]
@@ -526,6 +527,7 @@ def test_validation_never_changes_the_bytes_it_was_given(change: Callable[[bytes
     assert source == before
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(
     batch=st.sampled_from([GOOD, *(batch_of(3, compression=codec) for codec in COMPRESSED)]),

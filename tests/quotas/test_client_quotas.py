@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from wirekafka.quotas.client_quotas import FETCH, MUTATION, PRODUCE, REQUEST, Account, ClientQuotas
 from wirekafka.quotas.precedence import Entity
 from wirekafka.quotas.rate import Rate, Windows
@@ -115,6 +117,7 @@ def test_idle_accounts_are_forgotten_and_used_ones_are_not() -> None:
     assert "idle" not in {each.client_id for each in stored.usage(NOW_MS)}
 
 
+@pytest.mark.long
 def test_a_flood_of_client_ids_is_bounded() -> None:
     stored = quotas()
     stored.change(ANY_CLIENT, PRODUCE, 100)

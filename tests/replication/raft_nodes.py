@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import Outcome, SimulatedDisk
@@ -146,7 +148,7 @@ class Node:
 
     def serve(self, request):
         raft, now = self.raft, self.now
-        served = {
+        served: dict[type[Any], tuple[Callable[..., Any], type[Any]]] = {
             Vote: (raft.vote, VoteAnswer),
             BeginEpoch: (raft.begin_epoch, EpochAnswer),
             EndEpoch: (raft.end_epoch, EpochAnswer),

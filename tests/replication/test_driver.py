@@ -180,7 +180,8 @@ def test_a_driver_that_never_begins_makes_no_coroutine() -> None:
     loop = asyncio.new_event_loop()
     crashing = loop.create_task(crash())
     with warnings.catch_warnings(record=True) as warned:
-        # Others may be due to what tests before this one have left behind.
+        # Others may be due to what tests before this one have left behind: kafka-python does not
+        # close the sockets of connections that were refused.
         warnings.simplefilter("ignore")
         warnings.filterwarnings("always", ".*was never awaited")
         loop.run_forever()

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from wirekafka.log.files import Buffer, Lock, RealDisk, RealFile
+from wirekafka.log.files import Buffer, RealDisk, RealFile, RealLock
 
 
 class FailingDisk(RealDisk):
@@ -30,7 +30,7 @@ class FailingDisk(RealDisk):
     def open(self, path: str, size_bytes: int) -> RealFile:
         return _File(self, path, size_bytes)
 
-    def lock(self, path: str) -> Lock:
+    def lock(self, path: str) -> RealLock:
         self.check(path)
         return super().lock(path)
 

@@ -334,3 +334,46 @@ def test_only_the_broker_cordons_its_directories(kafka) -> None:
     assert (alter(directory), cordoned()) == (Error.NONE, 1)
     assert alter(directory, LISTENER) == Error.NONE
     assert (alter("", LISTENER), cordoned()) == (Error.NONE, 0)
+
+
+def test_a_controller_changes_levels_of_its_own_loggers_and_refuses_unknown_types(kafka) -> None:
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    level = resource.AlterableConfig(name="kafka.server", config_operation=0, value="TRACE")
+
+    def alter(*resources: tuple[int, str]) -> list[tuple[int, str | None]]:
+        request = IncrementalAlterConfigsRequest(
+            resources=[
+                resource(resource_type=kind, resource_name=name, configs=[level])
+                for kind, name in resources
+            ],
+            validate_only=True,
+        )
+        answers = ask(kafka, request, 1).responses
+        return [(each.error_code, each.error_message) for each in answers]
+
+    logger, unknown, repeated = (8, "1"), (99, "x"), (2, "t")
+    assert alter(logger, unknown, repeated, repeated) == [
+        (Error.NONE, None),
+        (Error.UNSUPPORTED_VERSION, "Unknown resource type 99."),
+        (Error.INVALID_REQUEST, "Duplicate resource."),
+        (Error.INVALID_REQUEST, "Duplicate resource."),
+    ]
+    assert alter((8, "2")) == [
+        (Error.INVALID_REQUEST, "Unexpected node id. Expected 1, but received 2")
+    ]
+
+
+def test_refusals_of_configs_at_a_controller_have_a_text(tmp_path: Path) -> None:
+    kafka = InProcessBroker(
+        tmp_path / "data",
+        ManualClock(),
+        authorizer_class_name=STANDARD_AUTHORIZER,
+        super_users="User:broker",
+        **CONTROLLERS,
+    )
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    resources = [resource(resource_type=kind, resource_name="1") for kind in (4, 8)]
+    request = IncrementalAlterConfigsRequest(resources=resources)
+    answers = ask(kafka, request, 1, principal="User:alice").responses
+    refused = (Error.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+    assert [(each.error_code, each.error_message) for each in answers] == [refused] * 2

@@ -7,19 +7,25 @@ import base64
 import json
 import logging
 import threading
-import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
-from tests.planted_secrets import planted
 from tests.server.test_peer_security import _BEARER, between_brokers, brokers_seen, settings
+from tests.token_provider import (
+    OAUTH,
+    PROVIDER,
+    SECRET,
+    START_MS,
+    Handler,
+    Provider,
+    by_assertion,
+    by_secret,
+)
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.security.jaas import LoginModule
@@ -28,56 +34,7 @@ from wirekafka.security.sasl.token_endpoint import AccessToken, RefreshTimes
 from wirekafka.server.peers.node_token import NodeToken
 from wirekafka.testing import Broker
 
-_OAUTH = "org.apache.kafka.common.security.oauthbearer"
 _PREFIX = "listener.name.inside.oauthbearer."
-SECRET = planted("client")
-PASSPHRASE = planted("passphrase")
-PROVIDER = RSAKey.generate_key(2048, {"kid": "provider"})
-START_MS = int(time.time()) * 1000
-
-
-class Provider(ThreadingHTTPServer):
-    """A token endpoint that issues tokens of ten minutes, and notes what it was sent."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.requests: list[tuple[dict[str, str], dict[str, str]]] = []
-        self.status = 200
-        self.body: bytes | None = None
-        self.location = ""
-        self.now_s = START_MS // 1000
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/token?tenant=one"
-
-    def token(self, **changed: Any) -> str:
-        claims = {"sub": "node", "iat": self.now_s, "exp": self.now_s + 600, **changed}
-        claims = {name: value for name, value in claims.items() if value is not None}
-        return jwt.encode({"alg": "RS256", "kid": "provider"}, claims, PROVIDER)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Provider
-
-    def do_POST(self) -> None:
-        provider = self.server
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        fields = {name: value for name, [value] in parse_qs(body).items()}
-        provider.requests.append(({"path": self.path, **self.headers}, fields))
-        answer = provider.body
-        if answer is None:
-            answer = json.dumps({"access_token": provider.token(), "expires_in": 600}).encode()
-        self.send_response(provider.status)
-        if provider.location:
-            self.send_header("Location", provider.location)
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing."""
 
 
 @pytest.fixture
@@ -90,43 +47,12 @@ def provider() -> Iterator[Provider]:
         thread.join()
 
 
-def by_secret(provider: Provider, **more: str) -> dict[str, str]:
-    """Options with which a node gets tokens for its id and secret."""
-    return {
-        "sasl.login.callback.handler.class": f"{_OAUTH}.OAuthBearerLoginCallbackHandler",
-        "sasl.oauthbearer.token.endpoint.url": provider.url,
-        "sasl.oauthbearer.client.credentials.client.id": "the node",
-        "sasl.oauthbearer.client.credentials.client.secret": SECRET,
-        **{name.replace("_", "."): value for name, value in more.items()},
-    }
-
-
-def by_assertion(provider: Provider, tmp_path: Path, algorithm: str) -> dict[str, str]:
-    """Options with which it signs assertions instead, by a key that is encrypted."""
-    key = {"RS256": RSAKey.generate_key(2048), "ES256": ECKey.generate_key("P-256")}[algorithm]
-    (tmp_path / "key.pem").write_bytes(key.as_pem(private=True, password=PASSPHRASE))
-    (tmp_path / "public.pem").write_bytes(key.as_pem(private=False))
-    (tmp_path / "template.json").write_text('{"header": {"kid": "k"}, "payload": {"env": "test"}}')
-    options = by_secret(provider)
-    del options["sasl.oauthbearer.client.credentials.client.secret"]
-    return options | {
-        "sasl.oauthbearer.assertion.algorithm": algorithm,
-        "sasl.oauthbearer.assertion.claim.iss": "the node",
-        "sasl.oauthbearer.assertion.claim.sub": "the node",
-        "sasl.oauthbearer.assertion.claim.aud": "the provider",
-        "sasl.oauthbearer.assertion.claim.jti.include": "true",
-        "sasl.oauthbearer.assertion.private.key.file": str(tmp_path / "key.pem"),
-        "sasl.oauthbearer.assertion.private.key.passphrase": PASSPHRASE,
-        "sasl.oauthbearer.assertion.template.file": str(tmp_path / "template.json"),
-    }
-
-
 def config_of(options: dict[str, str]) -> BrokerConfig:
     return BrokerConfig.of(options)
 
 
 def node_token(options: dict[str, str], **module: str) -> NodeToken:
-    return NodeToken(config_of(options), LoginModule(f"{_OAUTH}.OAuthBearerLoginModule", module))
+    return NodeToken(config_of(options), LoginModule(f"{OAUTH}.OAuthBearerLoginModule", module))
 
 
 def got(token: NodeToken, *times_ms: int) -> list[str]:
@@ -147,7 +73,7 @@ def test_a_node_logs_in_at_another_one_with_a_token_of_the_provider(
         **settings("SASL_PLAINTEXT", "OAUTHBEARER"),
         f"{_PREFIX}sasl.jaas.config": f"{_BEARER};",
         f"{_PREFIX}sasl.server.callback.handler.class": (
-            f"{_OAUTH}.OAuthBearerValidatorCallbackHandler"
+            f"{OAUTH}.OAuthBearerValidatorCallbackHandler"
         ),
         "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri(),
         "sasl.oauthbearer.allow.unverified.audience": "true",
@@ -229,7 +155,7 @@ def test_an_assertion_is_exchanged_for_a_token_where_kafkas_class_for_that_is_na
     provider: Provider, tmp_path: Path
 ) -> None:
     options = by_assertion(provider, tmp_path, "RS256")
-    options["sasl.oauthbearer.jwt.retriever.class"] = f"{_OAUTH}.JwtBearerJwtRetriever"
+    options["sasl.oauthbearer.jwt.retriever.class"] = f"{OAUTH}.JwtBearerJwtRetriever"
     got(node_token(options), 0)
     [(_, fields)] = provider.requests
     assert fields.pop("assertion").count(".") == 2
@@ -328,7 +254,7 @@ def test_a_provider_that_is_not_reached_or_does_not_answer_is_given_up(
     with pytest.raises(AuthenticationFailed, match="refused"):
         got(node_token(closed), 0)
     answered = threading.Event()
-    monkeypatch.setattr(_Handler, "do_POST", lambda handler: answered.wait(30) and None)
+    monkeypatch.setattr(Handler, "do_POST", lambda handler: answered.wait(30) and None)
     silent = by_secret(
         provider, sasl_login_connect_timeout_ms="300", sasl_login_read_timeout_ms="100"
     )
@@ -357,8 +283,8 @@ def test_logins_at_the_same_time_share_one_request(provider: Provider) -> None:
         ({"client.credentials.client.id": " "}, "client.credentials.client.id"),
         ({"client.credentials.client.secret": ""}, "client.credentials.client.secret"),
         ({"jwt.retriever.class": "com.example.Own"}, "jwt.retriever.class"),
-        ({"jwt.retriever.class": f"{_OAUTH}.JwtBearerJwtRetriever"}, "assertion.file"),
-        ({"jwt.retriever.class": f"{_OAUTH}.FileJwtRetriever"}, "token.endpoint.url"),
+        ({"jwt.retriever.class": f"{OAUTH}.JwtBearerJwtRetriever"}, "assertion.file"),
+        ({"jwt.retriever.class": f"{OAUTH}.FileJwtRetriever"}, "token.endpoint.url"),
         ({"assertion.claim.iss": "me"}, "assertion.private.key.file"),
     ],
 )

@@ -37,7 +37,8 @@ def with_peer(scenario: Callable[[Peer, OtherNode], Awaitable[None]], **options:
         clock = LoopClock(asyncio.get_running_loop())
         async with asyncio.timeout(60), OtherNode().listening() as other:
             other.answers[ApiVersionsRequest] = _VERSIONS
-            peer = Peer(SocketNet(), clock, PeerOptions(*other.address, "broker-1", **options))
+            host, port = other.address
+            peer = Peer(SocketNet(), clock, PeerOptions(host, port, "broker-1", **options))
             try:
                 await scenario(peer, other)
             finally:

@@ -287,7 +287,8 @@ def scripted(scenario: Callable[[Peer, OtherNode, ManualClock], Awaitable[None]]
                 session_lifetime_ms=10_000
             )
             clock = ManualClock()
-            peer = Peer(SocketNet(), clock, PeerOptions(*other.address, "1", security))
+            host, port = other.address
+            peer = Peer(SocketNet(), clock, PeerOptions(host, port, "1", security))
             try:
                 await scenario(peer, other, clock)
             finally:

@@ -19,6 +19,8 @@ from wirekafka.codec.message import Request
 from wirekafka.errors import Error
 from wirekafka.protocol.api_versions import ApiVersionsRequest
 from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
+from wirekafka.replication.raft.metadata_log import sync_inline
+from wirekafka.server.connections import pipeline as pipelines
 from wirekafka.server.connections.pipeline import ParkedHandler, Pipeline, Refused
 from wirekafka.server.connections.replies import Replies
 from wirekafka.testing.hooks.traffic import _errors
@@ -112,6 +114,20 @@ def test_a_handler_that_raises_leads_to_an_error_response_in_every_version(
         response = served(pipeline, request, version, Call(kafka.broker))
         if (declared.name, version) not in _SAYS_NO_ERROR:
             assert Error.UNKNOWN_SERVER_ERROR in set(_errors(response)), version
+
+
+@pytest.mark.parametrize("handler", [break_down, break_down_later, return_what_cannot_be_encoded])
+def test_a_failure_of_a_large_request_leads_to_an_error_response_too(
+    kafka: InProcessBroker, handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipelines, "LARGE_BYTES", 0)
+    pipeline = Pipeline(Standing(handler))
+    for declared in APIS:
+        version = declared.request.versions.last
+        call = Call(kafka.broker)
+        response = served(pipeline, filled(declared.request, version), version, call)
+        assert Error.UNKNOWN_SERVER_ERROR in set(_errors(response)), declared.name
+        assert call.run_apart is sync_inline
 
 
 def test_a_handler_that_raises_is_logged_once_a_minute(

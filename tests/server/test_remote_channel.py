@@ -36,6 +36,7 @@ from wirekafka.protocol.describe_cluster import DescribeClusterRequest, Describe
 from wirekafka.protocol.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from wirekafka.protocol.envelope import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
 from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange, IsrMember
+from wirekafka.replication.raft.metadata_log import sync_inline
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controllers.controller_search import ControllerSearch, FoundController, Quorum
 from wirekafka.server.controllers.remote_channel import BACKOFF, ControllerRoute, RemoteChannel
@@ -500,6 +501,7 @@ def client(version: int = 7) -> Any:
         is_token_authenticated=False,
         throttle_ms=0,
         is_closed=False,
+        run_apart=sync_inline,
     )
     call.close = lambda: setattr(call, "is_closed", True)
     return call
@@ -533,6 +535,23 @@ def test_forwarded_request_carries_the_clients_header_principal_and_address() ->
         assert (principal.type, principal.name) == ("User", "CN=alice,O=x")
         assert not principal.token_authenticated
         assert envelope.client_host_address == ipaddress.ip_address("10.1.2.3").packed
+
+    on_stage(1, scenario)
+
+
+def test_a_large_forwarded_request_is_encoded_apart_and_its_response_decoded_there() -> None:
+    apart = []
+
+    def run_apart(run: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+        apart.append(run)
+        sync_inline(run, done)
+
+    async def scenario(stage: Stage) -> None:
+        stage.controllers[0].answers[EnvelopeRequest] = in_envelope(_TOPICS)
+        call = client()
+        call.run_apart = run_apart
+        response = await stage.channel.forward(CreateTopicsRequest(), call)
+        assert response == _TOPICS and len(apart) == 2
 
     on_stage(1, scenario)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -341,8 +340,8 @@ def test_throttled_replicas_catch_up_at_the_configured_rate() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.create()
         [replica] = stage.replicas
-        replica.log.config = replace(
-            replica.log.config, follower_replication_throttled_replicas=("0:2",)
+        replica.log.config = replica.log.config.changed(
+            follower_replication_throttled_replicas=("0:2",)
         )
         stage.leading().brokers = FakeBrokers(LEADER)
         stage.publish(isr=(LEADER,))

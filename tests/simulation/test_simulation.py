@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.repetitions import seeds
 from tests.simulation.seeds import assert_every_seed_passes
 from tests.simulation.simulation import _Simulation, has_shares, simulate
 from wirekafka.coordinator.groups.share.leader import ShareLeader
@@ -19,7 +20,7 @@ from wirekafka.log.producers import ProducerStates
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.share.partition import SharePartition
 
-SEEDS = int(os.environ.get("WIREKAFKA_SEEDS", "1000"))
+SEEDS = seeds("WIREKAFKA_SEEDS", usual=100, thorough=1_000)
 _DIGESTS = (
     "import gc; gc.set_threshold({threshold}, 10, 10)\n"
     "elsewhere = [object() for _ in range({threshold} * 37)]\n"

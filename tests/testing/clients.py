@@ -100,12 +100,12 @@ def polled(consumer: confluent_kafka.Consumer, timeout_s: float = TIMEOUT_S) -> 
     return message
 
 
-def until(consumer: confluent_kafka.Consumer, condition: Callable[[], bool]) -> None:
+def until(consumer: confluent_kafka.Consumer, condition: Callable[[], object]) -> None:
     """Poll until the condition holds."""
 
     def polled() -> bool:
         consumer.poll(0.02)
-        return condition()
+        return bool(condition())
 
     eventually(polled, timeout_s=TIMEOUT_S, every_s=0)
 

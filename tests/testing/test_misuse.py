@@ -92,8 +92,8 @@ WRONG: dict[str, tuple[Callable[[Broker], Any], type[Exception], str]] = {
     "partition=-1": (lambda b: b.drop("Fetch", partition=-1), ValueError, "from 0"),
     "a negative delay": (lambda b: b.delay("Fetch", -1), ValueError, "negative"),
     "unknown keyword": (
-        lambda b: b.drop("Fetch", topik="t"),
-        TypeError,  # type: ignore[call-arg]
+        lambda b: b.drop("Fetch", topik="t"),  # type: ignore[call-arg]
+        TypeError,
         "'topic'",
     ),
     "unknown topic": (lambda b: b.records("t"), LookupError, "there are: none"),

@@ -15,15 +15,15 @@ forwarding over the network and the request pipeline: `server/`.
 1. Write `tests/apis/test_<name>.py` first: requests by version and the responses of Apache Kafka.
 2. Add `protocol/<name>.py`: `class NameRequest(Request, key=…, versions="0-4", flexible="2+")` and
    `class NameResponse(Response, answers=NameRequest)` after Kafka's JSON schemas, nested
-   structures as `class Topic(Part)` below the fields. `tests/codec/test_kafka_schemas.py` compares
-   them with Kafka's own schemas.
-3. Add `apis/<name>.py`. Its docstring gives Kafka's name of the API, what it does, and what its
-   versions added with their KIPs. Declare the handler with `@api(NameRequest, NameResponse)`; with
+   structures as `class Topic(Part)` below the fields. `tests/kafka_schemas/` compares them with
+   Kafka's own schemas.
+3. Add `apis/<name>.py`. Its docstring gives Kafka's name of the API, its purpose, and the additions
+   of its versions with their KIPs. Declare the handler with `@api(NameRequest, NameResponse)`; with
    `forwarded=True` it runs on the controller. `@controller_api` is for requests that only brokers
    send. Use `async def` only if the handler may wait.
-4. Authorize before anything that depends on what the request names. Raise `KafkaError` for errors.
-   If the response has no top-level error code, add a function declared with `@failure_of(handler)`
-   that reports an error for each topic, group or resource.
+4. Authorize before anything that depends on the contents of the request. Raise `KafkaError` for
+   errors. If the response has no top-level error code, add a function declared with
+   `@failure_of(handler)` that reports an error for each topic, group or resource.
 5. Express versions with `field("3+")`; a handler branches on `call.version` only where Kafka's
    behaviour differs.
 

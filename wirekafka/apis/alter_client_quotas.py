@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.quotas import AlterQuotas, QuotaChange, hosts, in_order
 from wirekafka.protocol.alter_client_quotas import (
@@ -24,11 +25,12 @@ async def alter_client_quotas(
     """Change the quotas of each entity separately. Every node enforces them itself."""
     if not call.is_authorized(ALTER_CONFIGS, CLUSTER):
         raise refusal(CLUSTER)
-    changes = [_change(entry) for entry in request.entries]
+    turns = Turns()
+    changes = await turns.map(_change, request.entries)
     unknown = {host for host in hosts(changes) if await _address(host, call) is None}
     outcome = await call.controller.submit(AlterQuotas(changes, request.validate_only, unknown))
     return AlterClientQuotasResponse(
-        entries=[_result(entity, error) for entity, error in outcome.items()]
+        entries=await turns.map(lambda each: _result(*each), outcome.items())
     )
 
 

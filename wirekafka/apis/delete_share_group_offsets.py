@@ -40,7 +40,7 @@ async def delete_share_group_offsets(
     readable = call.authorized(READ, TOPIC, names)
     refused = [_failed(name, refusal(TOPIC)) for name in names if name not in readable]
     allowed = [name for name in names if name in readable]
-    # Even without any: errors of the group come before those of topics.
+    # Even without any: the group's errors come before errors of topics.
     responses = await _delete(request.group_id, allowed, call)
     return DeleteShareGroupOffsetsResponse(responses=[*responses, *refused])
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api
 from wirekafka.apis.shared.token_access import require_may_manage_tokens
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.describe_delegation_token import (
     DescribeDelegationTokenRequest,
@@ -20,7 +21,7 @@ _Described = DescribeDelegationTokenResponse.DescribedDelegationToken
 
 
 @api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, on_every_listener=True)
-def describe_delegation_token(
+async def describe_delegation_token(
     request: DescribeDelegationTokenRequest, call: Call
 ) -> DescribeDelegationTokenResponse:
     """List the tokens that belong to the owners, or all, as far as the client may see them."""
@@ -31,13 +32,13 @@ def describe_delegation_token(
     owners = None
     if request.owners is not None:
         owners = {f"{each.principal_type}:{each.principal_name}" for each in request.owners}
-    return DescribeDelegationTokenResponse(
-        tokens=[
-            _described(token, hmac_of(token.token_id, secret))
-            for token in call.broker.image.security.tokens.values()
-            if requested(token, owners) and _may_describe(token, call)
-        ]
-    )
+    turns = Turns()
+    described = []
+    for token in list(call.broker.image.security.tokens.values()):
+        if requested(token, owners) and _may_describe(token, call):
+            described.append(_described(token, hmac_of(token.token_id, secret)))
+        await turns.step()
+    return DescribeDelegationTokenResponse(tokens=described)
 
 
 def _may_describe(token: DelegationTokenRecord, call: Call) -> bool:

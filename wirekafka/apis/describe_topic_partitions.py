@@ -6,6 +6,7 @@ It also reports eligible leader replicas.
 from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topic_names import check_name
 from wirekafka.metadata.image.image import MetadataImage, TopicImage
@@ -23,7 +24,7 @@ _Cursor = DescribeTopicPartitionsResponse.Cursor
 
 
 @api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse)
-def describe_topic_partitions(
+async def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, call: Call
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics in the order of their names, one page of partitions per request."""
@@ -39,7 +40,8 @@ def describe_topic_partitions(
     room = max(min(request.response_partition_limit, most), 1)
     response = DescribeTopicPartitionsResponse(topics=[], next_cursor=None)
     view = View(image, call.listener)
-    described_names, hidden = _split(names, call)
+    turns = Turns()
+    described_names, hidden = await _split(names, call, turns)
     for name in described_names:
         if not room:
             response.next_cursor = _Cursor(topic_name=name, partition_index=0)
@@ -48,6 +50,7 @@ def describe_topic_partitions(
         described = _describe(name, range(start, start + room), image, view)
         described.topic_authorized_operations = call.allowed_operations(TOPIC, name)
         response.topics.append(described)
+        await turns.step(1 + len(described.partitions))
         room -= len(described.partitions)
         end = start + len(described.partitions)
         if name in image.topics and end < len(image.topics[name].partitions):
@@ -60,11 +63,12 @@ def describe_topic_partitions(
     return response
 
 
-def _split(names: list[str], call: Call) -> tuple[list[str], list[str]]:
+async def _split(names: list[str], call: Call, turns: Turns) -> tuple[list[str], list[str]]:
     """The names of topics that the client may describe, and the hidden names."""
     allowed, hidden = list[str](), list[str]()
     for name in names:
         (allowed if call.is_authorized(DESCRIBE, TOPIC, name) else hidden).append(name)
+        await turns.step()
     return allowed, hidden
 
 

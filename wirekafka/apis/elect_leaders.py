@@ -32,7 +32,7 @@ async def elect_leaders(request: ElectLeadersRequest, call: ControllerCall) -> E
     for portion in in_portions(partitions):
         reply += await call.controller.submit(Elect(ElectionType(request.election_type), portion))
     if requested is None:
-        # As in Kafka, those that need no election are not listed.
+        # As in Kafka, partitions that need no election are not listed.
         not_needed = Error.ELECTION_NOT_NEEDED
         reply = [each for each in reply if each[2] is None or each[2].error is not not_needed]
     return ElectLeadersResponse(replica_election_results=_results(topics, reply))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import inspect
 import ipaddress
+from functools import partial
 from typing import Any
 
 from wirekafka.apis.shared import registry
 from wirekafka.apis.shared.registry import Api, Call, ControllerCall, controller_api
+from wirekafka.apis.shared.turns import release
 from wirekafka.codec.frame import (
     RequestHeader,
     ResponseHeader,
@@ -18,10 +20,11 @@ from wirekafka.codec.frame import (
     request_header_version,
     response_header_version,
 )
-from wirekafka.codec.message import MalformedMessage, Request
+from wirekafka.codec.message import MalformedMessage, Request, Response
 from wirekafka.config.address import java_text
 from wirekafka.errors import Error, KafkaError, MalformedRequest
 from wirekafka.protocol.envelope import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
+from wirekafka.runtime.promise import computed
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
 _PRINCIPAL_VERSION = 0
@@ -35,7 +38,8 @@ async def envelope(request: EnvelopeRequest, call: ControllerCall) -> EnvelopeRe
     """
     call.authorize(CLUSTER_ACTION, CLUSTER)
     client = _client_of(request, call)
-    header, declared, inner = _decoded(bytes(request.request_data))
+    decode = partial(_decoded, bytes(request.request_data))
+    header, declared, inner = await computed(call.run_apart, decode)
     client.api_name, client.client_id = declared.name, header.client_id
     client.version = header.request_api_version
     assert declared.decide is not None, "forwarded"
@@ -48,10 +52,19 @@ async def envelope(request: EnvelopeRequest, call: ControllerCall) -> EnvelopeRe
     except KafkaError as error:
         if error.error is Error.NOT_CONTROLLER:
             raise
-        response = declared.failure(inner, error, client)
-    version = response_header_version(type(response), client.version)
-    head = ResponseHeader(correlation_id=header.correlation_id).encode(version)
-    return EnvelopeResponse(response_data=head + response.encode(client.version))
+        response = await computed(call.run_apart, partial(declared.failure, inner, error, client))
+    encode = partial(_encoded, response, client.version, header.correlation_id)
+    encoded = await computed(call.run_apart, encode)
+    messages = [inner, response]
+    del inner, response, encode
+    await computed(call.run_apart, partial(release, messages))
+    return EnvelopeResponse(response_data=encoded)
+
+
+def _encoded(response: Response, version: int, correlation_id: int) -> bytes:
+    head_version = response_header_version(type(response), version)
+    head = ResponseHeader(correlation_id=correlation_id).encode(head_version)
+    return head + response.encode(version)
 
 
 def _client_of(request: EnvelopeRequest, call: ControllerCall) -> ControllerCall:

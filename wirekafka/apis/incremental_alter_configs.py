@@ -19,7 +19,6 @@ from wirekafka.protocol.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER
 
 _Response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 
@@ -29,13 +28,33 @@ async def _on_controller(
 ) -> IncrementalAlterConfigsResponse:
     turns = Turns()
     resources = await _resources(request, turns)
-    reply = await config_changes.submit_authorized(
-        resources,
-        call,
-        turns,
-        lambda allowed: AlterConfigs(allowed, request.validate_only, call.is_direct),
+    counts = await turns.count((each.type, each.name) for each in resources)
+
+    def is_stored(resource: ResourceChanges) -> bool:
+        is_unique = counts[resource.type, resource.name] == 1
+        return resource.type != BROKER_LOGGER and (
+            is_unique or resource.type not in config_changes.TYPES
+        )
+
+    def altered(resource: ResourceChanges) -> KafkaError | None:
+        if counts[resource.type, resource.name] > 1:
+            return KafkaError(Error.INVALID_REQUEST, "Duplicate resource.")
+        return config_changes.alter_loggers(
+            resource, call, call.controller.node_id, validate_only=request.validate_only
+        )
+
+    replies = iter(
+        await config_changes.submit_authorized(
+            [each for each in resources if is_stored(each)],
+            call,
+            turns,
+            lambda allowed: AlterConfigs(allowed, request.validate_only, call.is_direct),
+        )
     )
-    results = zip(resources, reply, strict=True)
+    outcome = await turns.map(
+        lambda resource: next(replies) if is_stored(resource) else altered(resource), resources
+    )
+    results = zip(resources, outcome, strict=True)
     return IncrementalAlterConfigsResponse(
         responses=await turns.map(lambda result: _response(*result), results)
     )
@@ -54,7 +73,9 @@ async def incremental_alter_configs(
         replies = iter(await config_changes.forward(request, kept, call, turns))
         return await turns.map(
             lambda resource: (
-                _alter_loggers(resource, call, request.validate_only)
+                config_changes.alter_loggers(
+                    resource, call, call.broker.node_id, validate_only=request.validate_only
+                )
                 if resource.type == BROKER_LOGGER
                 else next(replies)
             ),
@@ -83,16 +104,6 @@ def _change(
     config: IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig,
 ) -> ConfigChange:
     return ConfigChange(config.name, config.config_operation, config.value)
-
-
-def _alter_loggers(resource: ResourceChanges, call: Call, validate_only: bool) -> KafkaError | None:
-    try:
-        if not call.is_authorized(ALTER_CONFIGS, CLUSTER):
-            raise KafkaError(Error.CLUSTER_AUTHORIZATION_FAILED)
-        config_changes.alter_loggers(resource, call, validate_only=validate_only)
-    except KafkaError as error:
-        return error
-    return None
 
 
 def _response(resource: ResourceChanges, error: KafkaError | None) -> _Response:

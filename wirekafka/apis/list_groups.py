@@ -6,6 +6,7 @@ v4: by state (KIP-518), v5: by type (KIP-848).
 from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from wirekafka.security.acl import CLUSTER, DESCRIBE, GROUP
 
@@ -16,16 +17,19 @@ async def list_groups(request: ListGroupsRequest, call: Call) -> ListGroupsRespo
     states = frozenset(state.strip().lower() for state in request.states_filter)
     types = {kind.strip().lower() for kind in request.types_filter}
     sees_all = call.may(DESCRIBE, CLUSTER)
-    return ListGroupsResponse(
-        groups=[
-            ListGroupsResponse.ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type,
-                group_state=group.state,
-                group_type=group.type,
+    turns = Turns()
+    groups = []
+    for group in await call.broker.groups.list_groups(states):
+        if (not types or group.type in types) and (
+            sees_all or call.may(DESCRIBE, GROUP, group.group_id)
+        ):
+            groups.append(
+                ListGroupsResponse.ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type,
+                    group_state=group.state,
+                    group_type=group.type,
+                )
             )
-            for group in await call.broker.groups.list_groups(states)
-            if (not types or group.type in types)
-            and (sees_all or call.may(DESCRIBE, GROUP, group.group_id))
-        ]
-    )
+        await turns.step()
+    return ListGroupsResponse(groups=groups)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.topic_access import topics_by_id
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topic_names import check_name
 from wirekafka.metadata.image.image import PartitionImage, TopicImage
@@ -29,11 +30,7 @@ async def metadata(request: MetadataRequest, call: Call) -> MetadataResponse:
     descriptions = _Descriptions(request, call)
     asks_for_all = request.topics is None or (call.version == 0 and not request.topics)
     if asks_for_all:
-        answers = [
-            descriptions.known(topic)
-            for topic in broker.image.topics.values()
-            if call.may(DESCRIBE, TOPIC, topic.name)
-        ]
+        answers = await _all(call, descriptions)
     elif any(topic.topic_id != _NO_ID or topic.name is None for topic in request.topics or ()):
         answers = _by_id(request, call, descriptions)
     else:
@@ -113,6 +110,17 @@ class _Descriptions:
         )
 
 
+async def _all(call: Call, descriptions: _Descriptions) -> list[_Topic]:
+    turns = Turns()
+    answers = []
+    for topic in list(call.broker.image.topics.values()):
+        if call.may(DESCRIBE, TOPIC, topic.name):
+            answers.append(descriptions.known(topic))
+            await turns.step(len(topic.partitions))
+        await turns.step()
+    return answers
+
+
 def _by_id(request: MetadataRequest, call: Call, descriptions: _Descriptions) -> list[_Topic]:
     """Describe topics by id; names beside ids are ignored, as in Kafka."""
     if call.version < 12:
@@ -134,10 +142,13 @@ async def _by_name(
 ) -> list[_Topic]:
     names = dict.fromkeys(topic.name or "" for topic in request.topics or ())
     topics = call.broker.image.topics
-    may_describe = call.authorized(DESCRIBE, TOPIC, names)
+    turns = Turns()
+    may_describe = await turns.authorized(call, DESCRIBE, TOPIC, names)
     hidden = [name for name in names if name not in may_describe]
     names = {name: None for name in names if name in may_describe}
-    answers = [descriptions.known(topics[name]) for name in names if name in topics]
+    answers = await turns.map(
+        lambda name: descriptions.known(topics[name]), [name for name in names if name in topics]
+    )
     missing = {name: _why_missing(name) for name in names if name not in topics}
     if request.allow_auto_topic_creation and call.broker.config.auto_create_topics_enable:
         if missing and not call.may(CREATE, CLUSTER):

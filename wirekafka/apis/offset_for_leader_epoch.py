@@ -28,7 +28,7 @@ async def offset_for_leader_epoch(
     """Return the end offset of each epoch; a client beyond it has read a truncated log."""
     turns = Turns()
     names = [topic.topic for topic in request.topics]
-    # Brokers may ask about all topics, consumers since KIP-320 about those that they may describe.
+    # Brokers may ask about all topics; consumers, since KIP-320, about topics they may describe.
     may_describe = (
         frozenset(names)
         if call.may(CLUSTER_ACTION, CLUSTER)

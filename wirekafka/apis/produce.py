@@ -7,14 +7,16 @@ transaction (both KIP-890), v13: topic ids (KIP-516).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Iterator, Set
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from wirekafka.apis.shared.node_endpoints import CurrentLeaders
+from wirekafka.apis.shared.produce_size import has_many_batches
 from wirekafka.apis.shared.produce_waiting import are_replicated
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.registry import Call, api, crowd_of, failure_of
 from wirekafka.apis.shared.topic_access import topics_by_id, topics_by_name
+from wirekafka.apis.shared.turns import ELEMENTS_PER_TURN, Turns, next_turn
 from wirekafka.codec.batch import (
     ATTRIBUTES_AT,
     COMPRESSION_MASK,
@@ -53,7 +55,7 @@ _Delayed: TypeAlias = tuple[_TopicData, _PartitionData, list[_PartitionResponse]
 _ALL, _NONE = -1, 0
 _NO_GUARDS: dict[Partition, object] = {}
 _NONE_REFUSED: dict[tuple[str, int], KafkaError] = {}
-_NONE_DENIED: frozenset[tuple[str, bytes]] = frozenset()
+_NONE_DENIED: Set[tuple[str, bytes]] = frozenset()
 _ZSTD_SINCE = 7
 _NAMES_LEADERS_SINCE = 10
 _ABORTABLE_SINCE = 11
@@ -97,6 +99,33 @@ def produce(
     return writing.final(response)
 
 
+@crowd_of(produce, has_many_batches)
+async def produce_many(request: ProduceRequest, call: Call) -> ProduceResponse | None:
+    """As `produce`, for many partitions: a part of them in each turn of the event loop."""
+    writing = _Writing(request, call)
+    if call.authorizer is not None and not await writing.authorize_many(request):
+        return None
+    responses: list[_TopicResponse] = []
+    for part in _parts(request.topic_data):
+        if request.transactional_id is not None:
+            await writing.confirm(request.transactional_id, part.topics)
+        appended = writing.append_all(part.topics).responses
+        await writing.append_delayed()
+        if part.goes_on:
+            responses[-1].partition_responses += appended.pop(0).partition_responses
+        responses += appended
+        await next_turn()
+    response = ProduceResponse(responses=responses)
+    if writing.uncommitted and not await are_replicated(
+        writing.uncommitted, request.timeout_ms, call
+    ):
+        writing.failed = True
+    if writing.failed and request.acks != _NONE:
+        await _name_leaders_of_many(response, call)
+        return response
+    return writing.final(response)
+
+
 async def _produce_in_transaction(
     transactional_id: str, request: ProduceRequest, writing: _Writing
 ) -> ProduceResponse | None:
@@ -123,6 +152,14 @@ async def _produce_replicated(
     if not await are_replicated(writing.uncommitted, request.timeout_ms, writing.call):
         writing.failed = True
     return writing.final(response)
+
+
+class _Part(NamedTuple):
+    """A part of the topics of a request, with at most as many partitions as fit into a turn."""
+
+    topics: list[_TopicData]
+    goes_on: bool
+    """Whether the first topic began in the part before."""
 
 
 class _Writing:
@@ -169,24 +206,46 @@ class _Writing:
 
         Raises KafkaError if the client may not use the transactional id.
         """
-        call = self.call
-        if _has_transactional_batches(request.topic_data):
-            transactional_id = request.transactional_id
-            if transactional_id is None or not call.is_authorized(
-                WRITE, TRANSACTIONAL_ID, transactional_id
-            ):
-                if self._acks != _NONE:
-                    raise KafkaError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-                call.close()
-                return False
-        find = topics_by_id if self._uses_topic_ids else topics_by_name
-        found = find(request.topic_data, WRITE, call)
-        self._denied = frozenset(
-            (topic.name, topic.topic_id)
-            for topic, outcome in zip(request.topic_data, found, strict=True)
-            if outcome is Error.TOPIC_AUTHORIZATION_FAILED
-        )
+        if _has_transactional_batches(request.topic_data) and not self._may_use_transactional_id(
+            request.transactional_id
+        ):
+            return False
+        self._denied = frozenset(self._denied_in(request.topic_data))
         return True
+
+    async def authorize_many(self, request: ProduceRequest) -> bool:
+        """As `authorize`, for many topics and partitions."""
+        for part in _parts(request.topic_data):
+            if _has_transactional_batches(part.topics):
+                if not self._may_use_transactional_id(request.transactional_id):
+                    return False
+                break
+            await next_turn()
+        denied = set[tuple[str, bytes]]()
+        for at in range(0, len(request.topic_data), ELEMENTS_PER_TURN):
+            denied.update(self._denied_in(request.topic_data[at : at + ELEMENTS_PER_TURN]))
+            await next_turn()
+        self._denied = denied
+        return True
+
+    def _may_use_transactional_id(self, transactional_id: str | None) -> bool:
+        """As `authorize`, for a request that has transactional batches."""
+        call = self.call
+        if transactional_id is not None and call.is_authorized(
+            WRITE, TRANSACTIONAL_ID, transactional_id
+        ):
+            return True
+        if self._acks != _NONE:
+            raise KafkaError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        call.close()
+        return False
+
+    def _denied_in(self, topics: list[_TopicData]) -> Iterator[tuple[str, bytes]]:
+        """The topics that the client may not write to."""
+        find = topics_by_id if self._uses_topic_ids else topics_by_name
+        for topic, outcome in zip(topics, find(topics, WRITE, self.call), strict=True):
+            if outcome is Error.TOPIC_AUTHORIZATION_FAILED:
+                yield topic.name, topic.topic_id
 
     def append_all(self, topics: list[_TopicData]) -> ProduceResponse:
         """Append every batch and return the response with offsets and errors."""
@@ -225,7 +284,8 @@ class _Writing:
 
     async def append_delayed(self) -> None:
         """Append the batches of `delayed` after they have been checked in a thread."""
-        for topic, data, responses, at in self.delayed:
+        delayed, self.delayed = self.delayed, ()
+        for topic, data, responses, at in delayed:
             responses[at] = await self._append_later(topic, data)
 
     async def _append_later(self, topic: _TopicData, data: _PartitionData) -> _PartitionResponse:
@@ -392,14 +452,55 @@ def name_leaders(response: ProduceResponse, call: Call) -> None:
         return
     leaders = CurrentLeaders(call)
     for topic in response.responses:
-        key = topic.topic_id if call.version >= _TOPIC_IDS_SINCE else topic.name
+        _name_leaders_of(topic, topic.partition_responses, leaders, call)
+    response.node_endpoints = list(leaders.endpoints.values())
+
+
+async def _name_leaders_of_many(response: ProduceResponse, call: Call) -> None:
+    """As `name_leaders`, for many partitions."""
+    if call.version < _NAMES_LEADERS_SINCE:
+        return
+    leaders, turns = CurrentLeaders(call), Turns()
+    for topic in response.responses:
         for each in topic.partition_responses:
             if each.error_code == Error.NOT_LEADER_OR_FOLLOWER:
-                leader_id, leader_epoch = leaders.find(key, each.index)
-                each.current_leader = _PartitionResponse.LeaderIdAndEpoch(
-                    leader_id=leader_id, leader_epoch=leader_epoch
-                )
+                _name_leaders_of(topic, (each,), leaders, call)
+            await turns.step()
     response.node_endpoints = list(leaders.endpoints.values())
+
+
+def _name_leaders_of(
+    topic: _TopicResponse,
+    partitions: Iterable[_PartitionResponse],
+    leaders: CurrentLeaders,
+    call: Call,
+) -> None:
+    key = topic.topic_id if call.version >= _TOPIC_IDS_SINCE else topic.name
+    for each in partitions:
+        if each.error_code == Error.NOT_LEADER_OR_FOLLOWER:
+            leader_id, leader_epoch = leaders.find(key, each.index)
+            each.current_leader = _PartitionResponse.LeaderIdAndEpoch(
+                leader_id=leader_id, leader_epoch=leader_epoch
+            )
+
+
+def _parts(topics: list[_TopicData]) -> Iterator[_Part]:
+    """Topics and partitions in the order of the request, divided among turns."""
+    part, left, goes_on = list[_TopicData](), ELEMENTS_PER_TURN, False
+    for topic in topics:
+        at, partitions = 0, topic.partition_data
+        while True:
+            some = partitions[at : at + left]
+            part.append(_TopicData(name=topic.name, topic_id=topic.topic_id, partition_data=some))
+            at, left = at + len(some), left - max(1, len(some))
+            if left > 0:
+                break
+            yield _Part(part, goes_on)
+            part, left, goes_on = [], ELEMENTS_PER_TURN, at < len(partitions)
+            if not goes_on:
+                break
+    if part:
+        yield _Part(part, goes_on)
 
 
 def _has_transactional_batches(topics: list[_TopicData]) -> bool:

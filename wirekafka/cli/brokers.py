@@ -40,7 +40,7 @@ and pauses of a JVM, which there are none of between processes of one machine.""
 def nodes(
     arguments: argparse.Namespace, config: BrokerConfig, security: Mapping[str, str] | None = None
 ) -> list[list[Program]]:
-    """Return the controller and the brokers to run, in stages: what is stopped last comes first.
+    """Return the controller and the brokers to run, in stages, in reverse order of their stop.
 
     `config` is the configuration of the command, `security` are the options that `--secure` gives
     to every node. Raises ConfigError.
@@ -83,7 +83,7 @@ def _refuse_own_options(config: BrokerConfig) -> None:
 
 
 def _data_directory(config: BrokerConfig, count: int) -> Path:
-    """The directory above those of the nodes. Raises ConfigError if it cannot be used."""
+    """The parent of the nodes' directories. Raises ConfigError if it cannot be used."""
     if len(config.data_directories) > 1:
         reason = "--brokers needs one data directory, below which each node has its own"
         raise _refused(",".join(config.data_directories), reason)
@@ -142,13 +142,13 @@ class _Addresses:
     """The options of each broker, in the order of their ids."""
     controller: ListenerEndpoint
     advertised_controller: ListenerEndpoint | None
-    """None if it is the same."""
+    """The advertised endpoint of the controller; None if it is `controller`."""
     metrics: Address | None
-    """The first broker's; None if there are none."""
+    """The first broker's metrics listener; None without metrics."""
 
     @classmethod
     def of(cls, config: BrokerConfig, count: int) -> _Addresses:
-        """Add the broker's number to the configured ports, and replace 0 by free ones.
+        """Add the broker's number to the configured ports, and replace 0 by free ports.
 
         Raises ConfigError if two nodes would have the same port.
         """

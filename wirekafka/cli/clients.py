@@ -20,7 +20,7 @@ _COLUMNS = ("client", "host", "topic", "partition", "last_fetched", "end", "lag"
 _TIMEOUT_S = 10.0
 
 Report: TypeAlias = dict[str, list[dict[str, Any]]]
-"""A broker's report: rows by what they are about."""
+"""A broker's report: rows by their subject."""
 
 
 def command(
@@ -49,7 +49,7 @@ def command(
 
 
 def reports(client: Client, bootstrap: str) -> Iterator[Report]:
-    """What each broker reports to users of its own machine. Raises CliError."""
+    """The reports of all brokers on this machine to its users. Raises CliError."""
     for broker in client.metadata([]).brokers:
         response = client.node(broker.node_id).send(
             DescribeLogDirsRequest(), DescribeLogDirsResponse

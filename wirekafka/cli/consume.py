@@ -224,14 +224,14 @@ def _raw(data: bytes) -> bytes:
 
 
 def _visible(data: bytes) -> bytes:
-    """Whoever writes records could otherwise control the terminal of whoever reads the topic."""
+    """The writer of a record could otherwise control the terminal of its reader."""
     return visible(data.decode(errors="backslashreplace")).encode()
 
 
 class _Template:
-    """Prints records by a pattern; `show` makes what a record contains fit for the output.
+    """Prints records by a pattern; `show` makes a record's contents fit for the output.
 
-    What the pattern itself contains is printed as it is.
+    The text of the pattern itself is printed as it is.
     """
 
     def __init__(self, template: str, show: Callable[[bytes], bytes]) -> None:

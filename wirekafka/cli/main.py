@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def build(words: Sequence[str]) -> typer.Typer:
-    """The typer application, with all subcommands or only the one that `words` begin with."""
+    """The typer application, with all subcommands or only the subcommand in `words`."""
     import typer
 
     app = typer.Typer(

@@ -22,9 +22,9 @@ def keep_new_files_private() -> None:
 
 
 def check_data(path: Path) -> None:
-    """Refuse a data directory that others can access: it has users' keys. Raises ConfigError.
+    """Refuse a data directory that other users can access, since it has users' keys.
 
-    An empty one becomes private; a missing one is created later.
+    An empty directory becomes private; a missing directory is created later. Raises ConfigError.
     """
     if not path.exists():
         return
@@ -37,7 +37,7 @@ def check_data(path: Path) -> None:
 
 
 def check_secrets(directory: Path, public: Iterable[str]) -> None:
-    """Refuse a directory of secrets that others can change, or whose files they can access.
+    """Refuse a directory of secrets that other users can change, or whose files they can access.
 
     Files named in `public`, such as certificates, may be readable. Raises ConfigError.
     """

@@ -70,7 +70,7 @@ class BatchProducer:
         self._pending_bytes[partition] = self._pending_bytes.get(partition, 0) + size
 
     def flush(self) -> None:
-        """Send whatever is queued."""
+        """Send the queued records."""
         for partition in list(self._pending):
             self._send(partition)
 

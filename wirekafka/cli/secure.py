@@ -53,7 +53,7 @@ _JAAS = "sasl.jaas.config"
 
 @dataclass(frozen=True, slots=True)
 class SecuredBroker:
-    """The generated files of a secured broker, and what they contain."""
+    """The generated files of a secured broker, and their contents."""
 
     directory: Path
     authority: certificates.KeyPair
@@ -139,7 +139,7 @@ class SecuredBroker:
 
 
 def settings(config: BrokerConfig) -> dict[str, str]:
-    """The options that `--secure` adds. Raises ConfigError for one that is configured otherwise."""
+    """The options that `--secure` adds. Raises ConfigError for an option with another value."""
     sources = config.sources
     for name in _RESERVED:
         if sources.text(name) is not None:
@@ -249,7 +249,7 @@ def _data(config: BrokerConfig) -> Path:
 
 
 def _directory(config: BrokerConfig) -> Path:
-    """The directory of the generated files, beside that of the data."""
+    """The directory of the generated files, beside the data directory."""
     data = _data(config)
     return data.with_name(f"{data.name}-security")
 
@@ -264,7 +264,7 @@ def _authority(directory: Path) -> certificates.KeyPair:
 
 
 def _certificate(directory: Path, authority: certificates.KeyPair, hosts: list[str]) -> Path:
-    """The file with the broker's key and certificate; a new one where the present one is unfit."""
+    """The file with the broker's key and certificate, replaced if it is unfit."""
     path = directory / _KEYSTORE_FILE
     names = [*hosts, os.uname().nodename]
     now = datetime.now(UTC)
@@ -274,7 +274,7 @@ def _certificate(directory: Path, authority: certificates.KeyPair, hosts: list[s
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Replace a file by one that only its owner can read."""
+    """Replace a file; only its owner can read the new file."""
     new = path.with_name(f".{path.name}.new")
     new.unlink(missing_ok=True)
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)

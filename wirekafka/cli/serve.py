@@ -161,7 +161,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_nodes(parser: argparse.ArgumentParser) -> None:
-    """Add what is about single nodes of several, and about directories of a node."""
+    """Add the options of single nodes among several, and of a node's directories."""
     parser.add_argument(
         "--new-directory",
         action="append",
@@ -187,7 +187,7 @@ def _add_nodes(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_reports(parser: argparse.ArgumentParser) -> None:
-    """Add what the broker reports of itself."""
+    """Add the options of a broker's reports about itself."""
     parser.add_argument(
         "--metrics",
         metavar="[HOST:]PORT",
@@ -229,7 +229,7 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
 
 
 def _refuse_cluster(config: BrokerConfig) -> None:
-    """Refuse to run a single broker where those of `--brokers` are. Raises ConfigError."""
+    """Refuse to run a single broker in a directory of `--brokers`. Raises ConfigError."""
     for path in config.data_directories:
         if has_cluster(Path(path)):
             message = f"{path} has the nodes of a cluster: serve them with --brokers"

@@ -1,4 +1,4 @@
-"""Options of `wirekafka serve` that set Kafka's options, and what they must not contradict."""
+"""Options of `wirekafka serve` that set Kafka's options, and checks for contradictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wirekafka.config.sources import BUILT_IN, Setting, Sources
 
 _LISTENER, _SECURE_LISTENER = "PLAINTEXT", "SASL_SSL"
 _OTHER_NAMES = {"log.dirs": ("log.dirs", "log.dir")}
-"""Options that a shortcut replaces beside the one that it sets."""
+"""Options that a shortcut replaces beside the option that it sets."""
 
 
 def given(arguments: argparse.Namespace) -> dict[str, Setting]:

@@ -163,7 +163,7 @@ def alter(
 
 
 def _report(done: str, results: Iterable[Result]) -> None:
-    """Report the topics that succeeded; raise CliError with one line for those that failed."""
+    """Report the topics that succeeded; raise CliError with one line for all failed topics."""
     failures = []
     for name, error_code, message in results:
         if error_code:

@@ -42,7 +42,7 @@ def described(client: Client, kind: int, name: str, *, in_detail: bool = False) 
 
 
 def alter_configs(client: Client, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
-    """Set options, or delete those whose value is None."""
+    """Set options, or delete options whose value is None."""
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     configs = [
         resource.AlterableConfig(

@@ -23,7 +23,7 @@ HEADER_BYTES = HEADER.size
 PREFIX_BYTES = PREFIX.size
 LENGTH_AT = 8
 LOG_OVERHEAD_BYTES = 12
-"""Base offset and length: what a batch's length field does not count."""
+"""Base offset and length, which a batch's length field does not count."""
 MAGIC_AT = 16
 CRC_AT = 17
 CRC_COVERS_FROM = 21

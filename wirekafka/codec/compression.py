@@ -28,7 +28,7 @@ _LEAST_BYTES = 4 << 10
 """The least size that a gzip member, lz4 frame, snappy block or other piece counts as where sizes
 are limited: a megabyte of empty pieces takes up to a second of a processor."""
 _FREE_BYTES = 64 * _LEAST_BYTES
-"""How much more than the limit may be counted so."""
+"""How many bytes beyond the limit may be counted for small pieces."""
 _LARGEST_WINDOW_BYTES = 128 << 20
 """The window in bytes that zstd's readers accept by default: the window of level 22, the
 highest."""

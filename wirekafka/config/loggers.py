@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from wirekafka.errors import Error, KafkaError
 
@@ -70,8 +70,9 @@ def alter(changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool
 
     Raises INVALID_REQUEST or INVALID_CONFIG, and then sets none.
     """
+    known = levels()
     for name, operation, level in changes:
-        _check(name, operation, level)
+        _check(name, operation, level, known)
     if validate_only:
         return
     for name, operation, level in changes:
@@ -86,7 +87,7 @@ def logs_requests() -> bool:
     return logging.NOTSET < logging.getLogger(REQUEST_LOGGER).level <= logging.DEBUG
 
 
-def _check(name: str, operation: int, level: str | None) -> None:
+def _check(name: str, operation: int, level: str | None, known: Container[str]) -> None:
     if operation in _OPERATIONS:
         raise KafkaError(
             Error.INVALID_REQUEST,
@@ -101,7 +102,7 @@ def _check(name: str, operation: int, level: str | None) -> None:
         raise KafkaError(
             Error.INVALID_REQUEST, "Removing the log level of the root logger is not allowed"
         )
-    if name not in levels():
+    if name not in known:
         raise KafkaError(Error.INVALID_CONFIG, f"Logger {name} does not exist!")
     if operation == _SET and level not in _LEVELS:
         raise KafkaError(

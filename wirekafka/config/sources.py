@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 BUILT_IN = "built in"
 _PROVIDERS = "config.providers"
+_MOST_BYTES = 16 << 20
+"""A larger file is not read as one of properties."""
 _JAAS_FILE = "-Djava.security.auth.login.config="
 _SECURITY = re.compile(r"(^|\.)(ssl|sasl)\.")
 
@@ -120,7 +122,7 @@ class Sources:
             texts = {name: setting.text for name, setting in static.items()}
             for name, text in with_references(texts, texts, environment or {}).items():
                 static[name] = replace(static[name], text=text)
-        # Two names of one option (KIP-631): one that is given alone applies to both.
+        # Two names of one option (KIP-631): a name that is given alone applies to both.
         if static["node.id"].source == BUILT_IN and "broker.id" in static:
             static["node.id"] = static["broker.id"]
         static.setdefault("broker.id", static["node.id"])
@@ -240,12 +242,18 @@ class Sources:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Read a file of Java properties. Raises ConfigError if it cannot be read or parsed."""
+    """Read a file of Java properties, or a pipe. Raises ConfigError if it cannot be read or parsed.
+
+    What has more than 16 MiB is none: a device may have no end.
+    """
     import javaproperties
 
     try:
-        with path.open(encoding="utf-8") as lines:
-            return dict(javaproperties.load(lines))
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise ValueError(f"it has more than {_MOST_BYTES >> 20} MiB")
+        return dict(javaproperties.loads(data.decode()))
     except OSError as error:
         raise ConfigError(
             "--config", path, error.strerror or str(error), f"cannot read {path}: {error.strerror}"

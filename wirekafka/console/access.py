@@ -1,4 +1,4 @@
-"""Who visits: sessions of users that log in with the brokers' names and passwords, and tokens."""
+"""Sessions of visitors, who log in as users of the brokers, and their tokens."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MECHANISMS = {
 """The login module of each mechanism that takes a name and a password, the strongest first."""
 
 OpenSource = Callable[[ClientPool], Source]
-"""Begins to collect what is known of a cluster, with the clients of one user."""
+"""Begins to collect a `Source` of a cluster, with the clients of one user."""
 
 
 @dataclass(slots=True)
 class UserAccount:
-    """One user of the brokers: its clients, and what is known of the cluster with its rights."""
+    """One user of the brokers: its clients, and the source of the cluster with its rights."""
 
     user: str | None
     pool: ClientPool
@@ -98,7 +98,7 @@ class SessionAccounts:
             found[0].close()
 
     def token(self, session: str) -> str:
-        """What the forms of a session carry, so that no other site can submit them."""
+        """The token that the forms of a session carry, so that no other site can submit them."""
         return hmac.new(self._settings.secret, session.encode(), hashlib.sha256).hexdigest()
 
     def close(self) -> None:

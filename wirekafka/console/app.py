@@ -1,4 +1,4 @@
-"""The console as an ASGI application: its routes, its files, and what every response carries."""
+"""The console as an ASGI application: its routes, its files, and headers of every response."""
 
 from __future__ import annotations
 

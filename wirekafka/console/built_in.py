@@ -1,8 +1,9 @@
 """The console of `serve --console`: in the process of a broker, on threads of its own.
 
-It connects to the broker as any client does, so that users and ACLs apply to it. What Kafka's
-protocol has no request for, it reads on the broker's event loop, in steps of a millisecond.
-Its threads share the interpreter with the broker: they hand it over after at most a millisecond.
+The console connects to the broker as any client does, so that users and ACLs apply. Values without
+a request in Kafka's protocol are read on the broker's event loop, in steps of a millisecond. The
+console's threads share the interpreter with the broker: they hand it over after at most a
+millisecond.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class BuiltInConsole:
 def _client_config(
     config: BrokerConfig, listener: ListenerEndpoint, authority: Path | None
 ) -> ClientConfig | None:
-    """How the console connects to its broker. Raises ConfigError if that needs a file."""
+    """The settings of connections to the broker. Raises ConfigError if they need a file."""
     file = config.sources.static_value(CONSOLE_CLIENT)
     if file:
         return ClientConfig.read(Path(file))

@@ -18,7 +18,7 @@ _INDENT = "  "
 
 
 class Form(StrEnum):
-    """How bytes are displayed; AUTO chooses one that fits them."""
+    """How bytes are displayed; AUTO chooses a fitting form."""
 
     AUTO = "auto"
     JSON = "json"
@@ -51,7 +51,7 @@ def excerpt_of(data: bytes | None, kept_bytes: int) -> Excerpt | None:
 
 
 def show(excerpt: Excerpt, form: Form = Form.AUTO) -> Shown:
-    """The excerpt in a form, or in one that can show it."""
+    """The excerpt in a form, or in another form if this one cannot show it."""
     if form in (Form.AUTO, Form.JSON) and not excerpt.is_cut:
         found = _json_of(excerpt.data)
         if found is not None:

@@ -9,10 +9,11 @@ _OWN = ("same-origin", "none")
 
 
 def is_foreign(headers: Mapping[str, str], host: str | None) -> bool:
-    """Whether another site has caused a request to `host`, by what its browser says.
+    """Whether another site has caused a request to `host`, by the headers of the browser.
 
     Browsers leave `Sec-Fetch-Site` out where there is no TLS, except for the loopback; then there
-    may be `Origin` or `Referer`. Without any, it is taken for a request of the visitor.
+    may be `Origin` or `Referer`. Without any of these headers, the request is taken for the
+    visitor's own.
     """
     site = headers.get("sec-fetch-site")
     if site is not None:

@@ -1,4 +1,4 @@
-"""What a wirekafka broker knows of itself, collected on its event loop in short steps."""
+"""The state of a wirekafka broker, collected on its event loop in short steps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STEP_S = 0.001
 
 
 class Counts(NamedTuple):
-    """What a topic has taken in and given out since the broker's start."""
+    """A topic's counts of written and read records and bytes since the broker's start."""
 
     records: int
     bytes_in: int
@@ -65,7 +65,7 @@ class Inside:
         self._thread.start()
 
     def insight(self) -> Known[Insight]:
-        """What the broker knows now, at most a second old; Unknown while it is too busy."""
+        """The broker's state, at most a second old; Unknown while the broker is too busy."""
         with self._turn:
             if time.monotonic() - self._insight_s > _FRESH_S:
                 try:

@@ -1,4 +1,4 @@
-"""Offsets of many groups and partitions at once, with what could not be read left out."""
+"""Offsets of many groups and partitions at once, without the unreadable ones."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def list_groups(client: Client, brokers: Iterable[int]) -> tuple[list[GroupListi
 def committed(
     client: Client, groups: Sequence[GroupListing], topic: str | None = None
 ) -> tuple[dict[str, dict[TopicPartition, int]], list[str]]:
-    """The offset of each partition that a group has one for, by group; and what failed.
+    """The committed offsets by group and partition, and the failures.
 
-    With `topic`, only those in it: groups may have tens of thousands of others.
+    With `topic`, only offsets in this topic: groups may have tens of thousands of others.
     """
     found: dict[str, dict[TopicPartition, int]] = {}
     problems: list[str] = []

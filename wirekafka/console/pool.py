@@ -38,7 +38,7 @@ class ClientPool:
         client.close()
 
     def close(self) -> None:
-        """Close the idle clients, and the others once they are returned."""
+        """Close the idle clients, and clients in use once they are returned."""
         with self._lock:
             self._is_closed = True
             idle = self._idle

@@ -18,7 +18,7 @@ from wirekafka.visible_text import visible
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 NOTHING = "–"
-"""Shown for what is not known."""
+"""Shown for unknown values."""
 
 
 class Renderer:
@@ -52,7 +52,7 @@ class Renderer:
         return self._environment.get_template(template).render(values)
 
     def warm_up(self) -> None:
-        """Compile all templates, so that no visitor waits for it."""
+        """Compile all templates, so that no visitor waits for the compiler."""
         for name in self._environment.list_templates():
             self._environment.get_template(name)
 
@@ -70,7 +70,7 @@ def number(value: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    """Bytes in the largest unit of which there is at least one."""
+    """Bytes in the largest unit that gives at least one."""
     if value is None or value < 0:
         return NOTHING
     power = min(int(math.log(value, 1024)), len(_SIZES) - 1) if value >= 1 else 0

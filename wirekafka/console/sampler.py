@@ -1,4 +1,4 @@
-"""Samples a cluster's offsets over Kafka's protocol: lag over time, and what topics take in."""
+"""Samples a cluster's offsets over Kafka's protocol: lag over time, and topics' rates."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _OUTSIDE = Unknown(
 
 
 class Knowledge(Protocol):
-    """What a broker that runs the console knows of itself (`insight.Inside`)."""
+    """The state of a broker that runs the console (`insight.Inside`)."""
 
     def insight(self) -> Known[Insight]:
-        """What it knows now."""
+        """The broker's present state."""
 
 
 class Sampler:
-    """A source for any cluster: a thread that asks it every ten seconds.
+    """A source for any cluster: a thread that sends requests every ten seconds.
 
-    With `inside`, it does not ask for what that knows.
+    It sends no requests for values that `inside` has.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class Sampler:
         self._thread.start()
 
     def snapshot(self) -> Known[ClusterSample]:
-        """The last samples; waits a moment for the first ones."""
+        """The last samples; waits a moment for the first samples."""
         self._first.wait(_FIRST_WAIT_S)
         return self._snapshot
 
     def insight(self) -> Known[Insight]:
-        """What the broker itself knows, if the console runs inside of one."""
+        """The state of the broker, if the console runs inside a broker."""
         return _OUTSIDE if self._inside is None else self._inside.insight()
 
     def wire(self) -> Known[Any]:

@@ -36,7 +36,7 @@ _MISSING = object()
 
 
 class BadQuery(ValueError):
-    """What is searched for cannot be used, with a message for the user."""
+    """A query that cannot be used, with a message for the user."""
 
 
 class Query(Protocol):
@@ -105,7 +105,7 @@ class FieldQuery:
 
 @dataclass(slots=True)
 class SearchProgress:
-    """How far a search is, and what it has found since the last one."""
+    """The progress of a search, and its results since the previous progress."""
 
     done_offsets: int
     all_offsets: int
@@ -116,7 +116,7 @@ class SearchProgress:
     """Batches that could not be decoded, so far."""
     failed: dict[int, str] = field(default_factory=dict)
     end: str = ""
-    """Why it has ended, in the last one: "complete", "cancelled" or "enough"."""
+    """In the last progress, why the search has ended: "complete", "cancelled" or "enough"."""
 
     @property
     def percent(self) -> float:

@@ -1,4 +1,4 @@
-"""What a console serves, where, and as whom."""
+"""The settings of a console: its cluster, its address, and its users."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 class ConsoleSettings:
     """The settings of one console.
 
-    `config` is how it connects to brokers. If that asks for SASL without credentials, each visitor
-    logs in. Otherwise all visitors act as the user of `config`.
+    `config` has the settings of connections to brokers. If it asks for SASL without credentials,
+    each visitor logs in. Otherwise all visitors act as the user of `config`.
     """
 
     bootstrap: str
@@ -24,7 +24,7 @@ class ConsoleSettings:
     config: ClientConfig | None = None
     allow_changes: bool = False
     hosts: frozenset[str] = frozenset()
-    """Names in Host headers that are accepted besides those of the loopback and `address`."""
+    """Names in Host headers that are accepted besides the loopback's names and `address`."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Signs the tokens of forms; new at each start."""
 

@@ -1,8 +1,8 @@
-"""What the console knows of a cluster beyond single answers: rates, lag over time, readers.
+"""The console's knowledge of a cluster beyond single responses: rates, lag over time, readers.
 
-Two things fill it: `Sampler` asks any cluster periodically, over Kafka's protocol. A wirekafka
-broker that runs the console adds what only it knows (`Insight`). A panel that cannot be filled is
-an `Unknown`, which says why.
+It has two sources: `Sampler` asks any cluster periodically, over Kafka's protocol. A wirekafka
+broker that runs the console adds its own state (`Insight`). A panel that cannot be filled is an
+`Unknown`, which says why.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ Known: TypeAlias = T | Unknown
 
 
 _IDLE_MS = 60_000
+_QUIET_MS = 20_000
 
 
 class GroupLag(NamedTuple):
@@ -38,16 +39,26 @@ class GroupLag(NamedTuple):
     state: str
     lag: int
     behind_ms: int | None
-    """Of the partition that is furthest behind in time; None if it is not known."""
+    """The age in ms of the oldest unread record in any partition; None if unknown."""
     partitions: int
     kept: LagHistory | None
     idle_ms: int = 0
-    """Since the last Fetch of a reader; 0 for groups."""
+    """The time in ms since the last Fetch of a reader; 0 for groups."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is a reader that has not fetched for a minute."""
+        """Whether this is a reader that has not fetched for a minute."""
         return self.idle_ms >= _IDLE_MS
+
+    @property
+    def urgency(self) -> tuple[int, int, str]:
+        """A sort key: the furthest behind first, and readers that may have ended last.
+
+        A Spark query that was stopped in a session that lives on keeps its connections for minutes.
+        It must not stand above its successor, so that some seconds without a Fetch count already.
+        """
+        is_quiet = self.idle_ms >= _QUIET_MS
+        return is_quiet + self.is_idle, -self.lag, self.name
 
     @property
     def history(self) -> Sequence[LagSample]:
@@ -63,7 +74,7 @@ class TopicHistory(Protocol):
 
 
 class TopicRate(NamedTuple):
-    """What is written to a topic, and read from it; None is not known."""
+    """The rates of writes to a topic and reads from it; None if unknown."""
 
     name: str
     records_per_s: float | None
@@ -98,11 +109,11 @@ class Software(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """What a wirekafka broker knows of itself, where the console runs inside of it."""
+    """The state of a wirekafka broker with the console inside."""
 
     broker_id: int
     groups: Mapping[str, GroupLag]
-    """By name: those that this broker coordinates, exact to the instant of the request."""
+    """The groups that this broker coordinates, by name, exact to the instant of the request."""
     readers: Sequence[GroupLag]
     rates: Mapping[str, TopicRate]
     errors: Sequence[ApiErrors]
@@ -116,7 +127,7 @@ class DirectorySample(NamedTuple):
     path: str
     error: str | None
     used_bytes: int
-    """By the logs in it."""
+    """The bytes of the logs in the directory."""
     total_bytes: int
     free_bytes: int
     logs: int
@@ -128,7 +139,7 @@ class DirectorySample(NamedTuple):
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that is not complete."""
+    """An incomplete transaction."""
 
     name: str
     state: str
@@ -136,7 +147,7 @@ class OpenTransaction(NamedTuple):
 
 
 class Unsynced(NamedTuple):
-    """A partition with fewer replicas in sync than it has, or without a leader."""
+    """A partition with replicas out of sync, or without a leader."""
 
     topic: str
     partition: int
@@ -146,7 +157,7 @@ class Unsynced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
-    """A cluster in numbers, and what is wrong with it."""
+    """A cluster in numbers, and its problems."""
 
     brokers: Sequence[int]
     topics: int
@@ -157,7 +168,7 @@ class ClusterSummary:
     disks: Sequence[Known[Sequence[DirectorySample]]]
     """Of each broker."""
     may_see_cluster: bool
-    """Whether the user may see what is of the whole cluster: DESCRIBE on it."""
+    """Whether the user may see cluster-wide values: DESCRIBE on the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,17 +180,17 @@ class ClusterSample:
     groups: Known[Sequence[GroupLag]]
     rates: Known[Sequence[TopicRate]]
     problems: Sequence[str] = field(default=())
-    """What could not be sampled, a sentence each."""
+    """The failures of sampling, a sentence each."""
 
 
 class Source(Protocol):
-    """What is known with one user's rights."""
+    """The knowledge of a cluster with one user's rights."""
 
     def snapshot(self) -> Known[ClusterSample]:
-        """The last samples; waits a moment for the first ones."""
+        """The last samples; waits a moment for the first samples."""
 
     def insight(self) -> Known[Insight]:
-        """What the broker itself knows; Unknown outside of a wirekafka broker."""
+        """The state of the broker; Unknown outside of a wirekafka broker."""
 
     def wire(self) -> Known[Any]:
         """The `Tap` of the broker's requests; Unknown outside of a wirekafka broker."""

@@ -30,7 +30,7 @@ _MOST_DESCRIBED = 200
 
 
 def summary(client: Client, metadata: MetadataResponse) -> ClusterSummary:
-    """A cluster of which all metadata has been requested. Raises CliError."""
+    """A summary of a cluster from all its metadata. Raises CliError."""
     brokers = [each.node_id for each in metadata.brokers]
     return ClusterSummary(
         brokers,

@@ -1,4 +1,4 @@
-"""Reads a topic's records wherever they are, those of open and aborted transactions included."""
+"""Reads a topic's records from all leaders, open and aborted transactions included."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class NoTopic(CliError):
 
 
 class RecordTransaction(StrEnum):
-    """What is known of the transaction of a record; NONE if it is in none."""
+    """The state of a record's transaction; NONE if the record is in none."""
 
     NONE = ""
     COMMITTED = "committed"
@@ -79,7 +79,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Chunk:
-    """What one Fetch has returned of a partition."""
+    """The result of one Fetch for a partition."""
 
     partition: int
     log_start_offset: int
@@ -87,7 +87,7 @@ class Chunk:
     last_stable_offset: int
     data: PartitionData
     is_undecided: bool
-    """Whether it lies beyond the last stable offset."""
+    """Whether the chunk lies beyond the last stable offset."""
     records: bytes = b""
     error: str = ""
 
@@ -113,7 +113,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class TopicShape:
-    """A topic's partitions with the leaders of those that have one."""
+    """A topic's partitions, with their leaders where there is one."""
 
     leaders: dict[int, int] = field(default_factory=dict)
     leaderless: list[int] = field(default_factory=list)
@@ -152,7 +152,7 @@ class TopicReads:
     def fetch(
         self, positions: Mapping[int, int], partition_bytes: int = _PARTITION_BYTES
     ) -> list[Chunk]:
-        """Read some partitions once; those that got no room in the responses have empty chunks."""
+        """Read some partitions once; partitions without room in the responses have empty chunks."""
         chunks: dict[int, Chunk] = {}
         self._fetch(positions, FetchLimits(True, 0, partition_bytes, _RESPONSE_BYTES), chunks)
         beyond = {
@@ -189,9 +189,9 @@ class TopicReads:
         return found.active_producers
 
     def decide(self, seen: Iterable[Seen]) -> None:
-        """Replace UNDECIDED in these records by what the producers and the markers say.
+        """Replace UNDECIDED in these records by the states of producers and markers.
 
-        It stays where the leader does not support DescribeProducers.
+        UNDECIDED stays where the leader does not support DescribeProducers.
         """
         by_partition: dict[int, list[Seen]] = {}
         for each in seen:
@@ -302,7 +302,7 @@ def records_of(chunk: Chunk, at: int, kept_bytes: int = LIST_BYTES) -> Iterator[
 
 
 def bounded_records(batch: bytes, header: BatchHeader) -> Iterator[Record]:
-    """The records of a batch. Raises KafkaError for one that is broken or inflates to too much."""
+    """The records of a batch. Raises KafkaError for a batch that is broken or too large."""
     return iterate_body(record_bytes(batch, header, limit_bytes=INFLATED_BYTES), header)
 
 
@@ -331,7 +331,7 @@ def seen_of(
 def problem_of(
     partition: int, header: BatchHeader, state: RecordTransaction, error: KafkaError
 ) -> Seen:
-    """What stands for a batch that cannot be decoded, at its first offset."""
+    """The placeholder of a batch that cannot be decoded, at its first offset."""
     found = Seen(
         partition, header.base_offset, header.max_timestamp, None, None, (), 0, header, state
     )

@@ -16,7 +16,7 @@ _MOST_SAMPLES = HISTORY_MS // LagHistory.EVERY_MS
 
 
 class Totals:
-    """The number of records in a topic over time; that of an idle topic takes little memory."""
+    """The number of records in a topic over time; an idle topic takes little memory."""
 
     __slots__ = ("_numbers",)
 
@@ -38,7 +38,7 @@ class Totals:
         return _rates(numbers)[0][1] if len(numbers) == 4 else None
 
     def rates(self) -> Sequence[tuple[int, float]]:
-        """Each sample's time, and records per second since the one before; for any thread."""
+        """Each sample's time, and records per second since the previous sample; for any thread."""
         return _rates(self._numbers[:])
 
 
@@ -49,7 +49,7 @@ class TopicSamples:
         self._topics: dict[str, Totals] = {}
 
     def sample(self, at_ms: int, totals: Mapping[str, int]) -> list[TopicRate]:
-        """Add a sample of each topic; returns the rates since the one before."""
+        """Add a sample of each topic; returns the rates since the previous sample."""
         found = []
         for name, total in totals.items():
             kept = self._topics.get(name)

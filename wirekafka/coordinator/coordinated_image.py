@@ -57,7 +57,7 @@ class CoordinatedImage:
         return _coordinated(self._image.topics_by_id.get(id))
 
     def names(self) -> Iterable[str]:
-        """Return the names of all topics, internal ones included."""
+        """Return the names of all topics, internal topics included."""
         return self._image.topics
 
     def racks(self, id: bytes) -> Sequence[Collection[str]]:

@@ -17,7 +17,7 @@ def java_hash_code(text: str) -> int:
 def coordinator_partition(key: str, partition_count: int) -> int:
     """The partition of the internal topic that owns `key`.
 
-    Kafka's `Utils.abs` maps the smallest int to 0 and negates the other negative ones.
+    Kafka's `Utils.abs` maps the smallest int to 0 and negates all other negative numbers.
     """
     code = java_hash_code(key)
     return 0 if code == -(1 << 31) else abs(code) % partition_count

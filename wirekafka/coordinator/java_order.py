@@ -53,12 +53,12 @@ def hash_ordered(items: Iterable[T], hash_of: Callable[[T], int], capacity: int)
 
 
 def _spread(code: int) -> int:
-    """Return what `HashMap` takes the bucket from: a hash code with its halves combined."""
+    """Return the number that selects a `HashMap`'s bucket: the halves of a hash code combined."""
     return (code & _MASK) ^ ((code & _MASK) >> 16)
 
 
 def _mixed(code: int) -> int:
-    """Return what `TimelineHashMap` takes the slot from."""
+    """Return the number that selects the slot of a `TimelineHashMap`."""
     return code * _FIBONACCI & _LONG_MASK
 
 
@@ -71,7 +71,7 @@ _mixed_hash_codes = Remembered[str, int](
 
 
 def _sorted_by(keys: list[int], items: list[T]) -> list[T]:
-    """Return the items in the order of their keys; equal ones stay in order."""
+    """Return the items in the order of their keys; items with equal keys stay in order."""
     return [items[index] for index in sorted(range(len(items)), key=keys.__getitem__)]
 
 
@@ -90,13 +90,13 @@ class HashOrder(Generic[T]):
         self._keys: OrderedDict[T, None] = OrderedDict()
 
     def put(self, key: T) -> None:
-        """Insert a key as `put` does: a new one goes last in its bucket."""
+        """Insert a key as `put` does: a new key goes last in its bucket."""
         if key not in self._keys:
             self._keys[key] = None
             self._capacity = grown_capacity(len(self._keys), self._capacity)
 
     def compute(self, key: T) -> None:
-        """Insert a key as `computeIfAbsent` does: a new one goes first.
+        """Insert a key as `computeIfAbsent` does: a new key goes first.
 
         The table grows before the insertion.
         """

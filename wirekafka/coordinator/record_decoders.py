@@ -88,7 +88,7 @@ _DECODERS = {
 
 
 def decode_metadata(record: Record) -> Entry | None:
-    """Decode a record of the metadata log or of one of its snapshots."""
+    """Decode a record of the metadata log or of its snapshots."""
     if record.value is None:
         return None
     try:

@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 logger = logging.getLogger(__name__)
 
 _APPEND_ERRORS = {
-    # Clients get the error that makes them retry or find the coordinator, not that of the log.
+    # Clients get an error that makes them retry or find the coordinator, not the log's error.
     Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
     Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
     Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE,
@@ -39,7 +39,7 @@ class Shards(ABC):
 
     `partition_count` returns how many partitions the topic has, 0 before it is created.
     `observer_failed` is called when an observer of a shard's committed records has failed too
-    often: it receives no more of them, so the node must stop.
+    often: it receives no more records, so the node must stop.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Shards(ABC):
     def start(self, key: str, command: Command[_Result]) -> _Result | Coroutine[Any, Any, _Result]:
         """Run a command as `submit` does, but return its reply if it is available at once.
 
-        If it is not, a coroutine is returned that waits for it.
+        Otherwise returns a coroutine that waits for the reply.
         """
         try:
             runtime = self.shard_for(key)
@@ -171,7 +171,7 @@ class Shards(ABC):
             raise
 
     def _replace_append_error(self, error: KafkaError) -> None:
-        """Raise the error that a client gets in place of one that the log has raised."""
+        """Raise the error that a client gets in place of the log's error."""
         client_error = _APPEND_ERRORS.get(error.error)
         if client_error is not None and not self.is_final(error):
             raise KafkaError(client_error) from error

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 _RETRY_MS = 1_000
 
 Pieces = Callable[[Callable[[], Any]], Iterator[Command[object]]]
-"""Yields the commands that apply one change to a shard, given what returns its machine.
+"""Yields the commands that apply one change to a shard, given the getter of its machine.
 
 Each command is computed once the previous ones have been replayed; a restart from the beginning is
 harmless.
@@ -27,8 +27,8 @@ harmless.
 class TopicChanges:
     """The queue of topic changes of one shard.
 
-    A refused piece is retried, with what is left of its change, until the shard accepts it: only
-    then the next change follows.
+    A refused piece is retried, with the rest of its change, until the shard accepts it: only then
+    the next change follows.
     """
 
     def __init__(self, runtime: Runtime, clock: Clock, name: str):

@@ -42,7 +42,7 @@ class CoordinatedTopics(Protocol):
         """Return a topic, or None if it does not exist."""
 
     def names(self) -> Iterable[str]:
-        """Return the names of all topics, internal ones included."""
+        """Return the names of all topics, internal topics included."""
 
     def racks(self, id: bytes) -> Sequence[Collection[str]]:
         """Return the known racks of the replicas, for each partition of a topic."""

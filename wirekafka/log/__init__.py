@@ -4,7 +4,7 @@ Here belong: segments and their indexes, appending and reading, validation of ap
 producer states, leader epochs, retention, compaction, recovery, the log directory with its
 checkpoints, and the file system interface (`files`, the only module that calls `os`).
 
-Not here: replication and the high watermark (`replication`), what the records of internal topics
-mean (`coordinator`, `metadata`), the layout of batches and records (`codec`), and when retention,
+Not here: replication and the high watermark (`replication`), the meaning of records of internal
+topics (`coordinator`, `metadata`), the layout of batches and records (`codec`), and when retention,
 compaction and flushes run (`server`). Nothing here reads a clock, or uses asyncio or sockets.
 """

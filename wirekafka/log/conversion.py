@@ -224,7 +224,7 @@ def _decoded(incoming: Incoming) -> Iterator[Record]:
 
 
 def _records_of(incoming: Incoming) -> bytes | memoryview:
-    """The inflated records, up to the limit of what is held in memory. Raises RecordsRefused."""
+    """The inflated records, up to the limit of records in memory. Raises RecordsRefused."""
     if incoming.body:
         return incoming.body
     limit_bytes = DEFAULT_LIMIT_BYTES

@@ -16,10 +16,10 @@ _HALF_DONE = (SWAP_SUFFIX, *_REMOVED)
 def clean_up_after_crash(disk: Disk, directory: str) -> dict[str, DirectoryEntry]:
     """Finish or undo interrupted swaps and deletions; returns the log's files by name.
 
-    The cleaner writes `.cleaned` files, renames all of them to `.swap`, retires the segments
-    they replace, and takes the suffix away. So while any `.cleaned` file is left, its group is
-    incomplete and removed; a `.swap` log without one is complete and replaces what it covers.
-    Raises OSError, BadBatch.
+    The cleaner writes `.cleaned` files, renames all of them to `.swap`, retires the segments they
+    replace, and takes the suffix away. So while any `.cleaned` file is left, its group is
+    incomplete and removed; a `.swap` log without such a file is complete and replaces the segments
+    that it covers. Raises OSError, BadBatch.
     """
     files = {entry.name: entry for entry in disk.list_directory(directory)}
     if any(name.endswith(_HALF_DONE) for name in files):

@@ -1,4 +1,4 @@
-"""What an error of the disk says: whether its medium is in doubt, and the text for clients."""
+"""Classifies errors of a disk: whether its medium is in doubt, and the text for clients."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ RecordDecoder = Callable[[Record], Entry | None]
 
 
 class UnknownFile(ValueError):
-    """A file whose name is unlike that of any file in a log directory."""
+    """A file whose name is unlike any file's name in a log directory."""
 
 
 def dump(disk: Disk, path: str, decode: RecordDecoder | None = None) -> Iterator[Entry]:

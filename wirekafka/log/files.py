@@ -50,7 +50,7 @@ class File(Protocol):
         """Up to `size_bytes` from `position`; fewer at the end of the file."""
 
     def fsync(self) -> None:
-        """Wait until what was written is on the medium. May be called from another thread."""
+        """Wait until written data is on the medium. May be called from another thread."""
 
     def truncate(self, size_bytes: int) -> None:
         """Truncate the file to a smaller size; the space that was preallocated is freed."""
@@ -414,7 +414,7 @@ class RealFile:
             written += more
 
     def _mend(self) -> None:
-        """Remove what a failed append left, or raise: the next one would follow garbage."""
+        """Remove the rest of a failed append, or raise: the next append would follow garbage."""
         os.ftruncate(self._descriptor, self.size_bytes)
         self._torn = False
 

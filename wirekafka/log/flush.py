@@ -1,4 +1,4 @@
-"""Syncs the files of a log to the medium, in another thread than the one that appends."""
+"""Syncs the files of a log to the medium, in another thread than appends."""
 
 from __future__ import annotations
 

@@ -385,7 +385,8 @@ class Log:
     def flush(self) -> None:
         """Sync the log in this thread.
 
-        Raises OSError; after `SyncFailed` appends are refused: what is on the medium is unknown.
+        Raises OSError; after `SyncFailed` appends are refused: the content of the medium is
+        unknown.
         """
         if (flush := self.begin_flush()) is not None:
             try:

@@ -365,7 +365,7 @@ class ProducerStates:
 
     def _find_first_unstable(self) -> None:
         undecided = next(iter(self._open), None)
-        # They are in the order of their markers, which may differ from that of first offsets.
+        # Ordered by their markers, which may differ from the order of first offsets.
         decided = min(self.completed, default=None)
         if undecided is None or decided is None:
             self.first_unstable_offset = decided if undecided is None else undecided

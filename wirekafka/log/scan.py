@@ -89,7 +89,7 @@ def checked(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHea
 
 
 class Passage:
-    """The progress of `notable` in a segment, and what it has gathered from the batches."""
+    """The progress of `notable` in a segment, and the values gathered from its batches."""
 
     __slots__ = (
         "due_position",

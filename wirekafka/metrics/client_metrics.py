@@ -25,18 +25,18 @@ class Point(NamedTuple):
     labels: Mapping[str, str]
     value: float
     is_delta: bool
-    """Whether it is the difference to the last push."""
+    """Whether the value is the difference to the last push."""
 
 
 class ClientIdentity(NamedTuple):
-    """How a client is named in its series."""
+    """The names of a client in its series."""
 
     client_id: str
     instance_id: str
     software: tuple[str, str]
 
     def cut(self) -> ClientIdentity:
-        """The same with names that are not too long."""
+        """The same identity with its names cut to `LONGEST` characters."""
         name, version = self.software
         software = name[:LONGEST], version[:LONGEST]
         return ClientIdentity(self.client_id[:LONGEST], self.instance_id, software)

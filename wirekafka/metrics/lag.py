@@ -97,7 +97,7 @@ def behind(position: int, end_offset: int, appended_ms: int | None, now_ms: int)
 
 
 class LagSample(NamedTuple):
-    """The lag of all partitions of a reader; `behind_ms` is that of the latest; -1 if unknown."""
+    """The lag of all partitions of a reader; `behind_ms` is the longest of any; -1 if unknown."""
 
     at_ms: int
     lag: int

@@ -8,5 +8,5 @@ internal topics, of the metadata log and of control batches. Nested structures a
 **What does not.** Behaviour: the handler of an API is the module of the same name in `apis/`.
 Encoding: the classes only declare fields, `codec/` compiles them.
 
-`tests/codec/test_kafka_schemas.py` compares every class with Kafka's own schemas.
+`tests/kafka_schemas/test_kafka_schemas.py` compares every class with Kafka's own schemas.
 """

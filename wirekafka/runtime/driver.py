@@ -1,4 +1,4 @@
-"""Drives coroutines without tasks: one that waits for nothing costs no turn of the event loop."""
+"""Drives coroutines without tasks: a coroutine without waits costs no turn of the event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ class Driver:
     """Drives one coroutine until it ends or is stopped; use `start` or `start_later`.
 
     The coroutine goes on at once where it awaits a `DirectPromise`, otherwise as its futures
-    complete. It must handle its own errors: one that escapes is raised where it went on.
+    complete. It must handle its own errors: an error that escapes is raised where the coroutine
+    went on.
     """
 
     __slots__ = ("_coroutine", "_has_stopped", "_is_running")
@@ -68,14 +69,14 @@ def start_later(function: Callable[[], Coroutine[Any, Any, None]]) -> Driver:
 def when_ready(waited: Any, callback: Callable[[object], None]) -> None:
     """Call back once a coroutine that has yielded `waited` can go on.
 
-    That is a future, a `DirectPromise`, or None from a coroutine that waits for one turn of the
-    event loop. This is all that is known here about how asyncio's own tasks do it.
+    `waited` is a future, a `DirectPromise`, or None from a coroutine that waits for one turn of the
+    event loop. Only this function relies on the way in which asyncio's own tasks wait.
     """
     if waited.__class__ is DirectPromise:
         waited.resume = callback
     elif waited is None:
         asyncio.get_running_loop().call_soon(callback, None)
     else:
-        # As a task does: it marks the future as waited for. Private to CPython.
+        # As a task does: it marks the future as awaited. Private to CPython.
         waited._asyncio_future_blocking = False
         waited.add_done_callback(callback)

@@ -125,7 +125,8 @@ class Outcome:
 
 
 Deciders: TypeAlias = Mapping[type[Command[Any]], Callable[[Any, Ticket[Any], int], Outcome]]
-"""What decides on each class of a machine's commands, given the command, its ticket and the time.
+"""The deciding method for each class of a machine's commands, called with the command, its ticket
+and the time in ms.
 
 Python's types cannot say that a row's command, its function and its ticket belong together: the
 functions' signatures do."""

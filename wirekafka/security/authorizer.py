@@ -34,10 +34,10 @@ class Audit(Enum):
 
 
 class Subject(Protocol):
-    """Who makes a request, and from where."""
+    """The client of a request, and its host."""
 
     principal: str
-    """Such as "User:alice"."""
+    """The client's principal, such as "User:alice"."""
     client_host: str
     """The IP address, with a `/` before it as Java prints one."""
     api_name: str

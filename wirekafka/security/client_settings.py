@@ -11,7 +11,7 @@ from wirekafka.security.sasl.scram import LOGIN_MODULE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientAccess:
-    """How a client connects: where, as which user, and which authority it trusts."""
+    """The settings of a client: addresses, user, and trusted authority."""
 
     bootstrap_servers: str
     user: str | None = None

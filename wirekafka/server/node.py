@@ -13,7 +13,6 @@ from wirekafka.apis.shared import registry
 from wirekafka.apis.shared.routes import CONTROLLERS
 from wirekafka.broker import Broker
 from wirekafka.clock import Clock
-from wirekafka.config import loggers
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.endpoints import listeners as addresses
 from wirekafka.log.checkpoints import uuid_text
@@ -161,8 +160,6 @@ class Node:
             self._bindings.stop_accepting()
             raise
         try:
-            loggers.observers.append(self._follow_request_logger)
-            self._follow_request_logger()
             # Bind before the node registers, so that the registered ports are known and owned by
             # it, and accept afterwards: clients that connect in between wait.
             clients.created = self._prepared
@@ -228,16 +225,6 @@ class Node:
         self.broker.sessions.disconnected(connection_id)
         self.broker.readers.disconnected(connection_id, self.broker.clock.now_ms())
 
-    def _follow_request_logger(self) -> None:
-        """Log requests if the level of their logger says so, which may change at run time."""
-        if not loggers.logs_requests():
-            self.pipeline.wrap(None)
-            return
-        # Imported only now: it costs memory and time.
-        from wirekafka.server.connections.request_log import RequestLog
-
-        self.pipeline.wrap(RequestLog)
-
     def _new_pipeline(self) -> Pipeline:
         platform = self._platform
         if platform.measures is None:
@@ -261,8 +248,6 @@ class Node:
         return (platform.node_clock or platform.clock)()
 
     def _close_links(self) -> None:
-        if self._follow_request_logger in loggers.observers:
-            loggers.observers.remove(self._follow_request_logger)
         if self._links is not None:
             self._links.close()
 
@@ -321,7 +306,7 @@ class Node:
 
 
 def _measured(measures: Measures) -> Callable[[LimitedOwner], Connection]:
-    """How the connections are created whose requests are measured."""
+    """The factory of connections whose requests are measured."""
     from wirekafka.server.connections.measured_connection import (
         LimitedMeasuredConnection,
         MeasuredConnection,

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from wirekafka.config import loggers
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import OF_THE_AUTHORIZER, BrokerConfig
 from wirekafka.config.checks.ignored_options import ignored
@@ -26,6 +27,7 @@ from wirekafka.errors import KafkaError
 from wirekafka.log.directories.log_directory import UnusableDirectory
 from wirekafka.log.recovery import CorruptLog
 from wirekafka.metadata.bootstrap import FirstUsers
+from wirekafka.server.connections.pipeline import Pipeline
 from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.local_socket import LocalSocket
 from wirekafka.server.node import Node, Platform
@@ -123,6 +125,7 @@ async def _serve(config: BrokerConfig, new: DirectoryFormat, attended: Attended)
             except (ConfigError, OSError):
                 await _stop(node)
                 raise
+        _follow_request_logger(node.pipeline)
         control = LocalSocket(node.broker, None if monitoring is None else monitoring.lag)
         await control.start()
     tune_interpreter()
@@ -144,6 +147,22 @@ async def _serve(config: BrokerConfig, new: DirectoryFormat, attended: Attended)
     if control is not None:
         control.stop()
     return await _stop(node)
+
+
+def _follow_request_logger(pipeline: Pipeline) -> None:
+    """Log requests while the level of their logger says so, which may change at run time."""
+
+    def follow() -> None:
+        if not loggers.logs_requests():
+            pipeline.wrap(None)
+            return
+        # Imported only now: it costs memory and time.
+        from wirekafka.server.connections.request_log import RequestLog
+
+        pipeline.wrap(RequestLog)
+
+    loggers.observers.append(follow)
+    follow()
 
 
 def _stop_requests(at_eof: bool) -> asyncio.Event:

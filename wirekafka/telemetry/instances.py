@@ -65,7 +65,7 @@ class Instance:
         self.connection_id = connection_id
         self.subscription = subscription
         self.version = version
-        """That of the subscriptions."""
+        """The version of the subscriptions."""
         self.asked_ms = self.pushed_ms = _LONG_AGO_MS
         self.last_error = Error.NONE
         self.is_terminating = False

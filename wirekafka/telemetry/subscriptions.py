@@ -105,7 +105,7 @@ class TelemetrySubscriptions:
         names = list(dict.fromkeys(name for each in matching for name in each.metrics))
         if ALL in names:
             names = [ALL]
-        # The id depends on the order, which in Kafka is that of a hash set.
+        # The id depends on the order, in Kafka the order of a hash set.
         names = strings_in_order(names, grown_capacity(len(names)))
         interval_ms = min((each.interval_ms for each in matching), default=_INTERVAL_MS)
         return Subscription(_id_of(names, interval_ms, instance_id), names, interval_ms)

@@ -86,7 +86,7 @@ class Security:
         return replace(self, ca_pem=authority.certificate_pem)
 
     def establish(self, engine: Engine) -> None:
-        """Create the users, and the ACLs in place of those that are there. Raises KafkaError."""
+        """Create the users, and replace all ACLs. Raises KafkaError."""
         if self.users:
             _create_users(engine, self.users)
         if self.acls is not None:

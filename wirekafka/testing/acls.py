@@ -28,8 +28,8 @@ class Allow:
         Allow("alice", "read", topic="orders", group="billing*")
 
     `user` is a name, or "*" for everyone. `operations` is one of Kafka's operations or several:
-    "read", "write", "describe", "all", .... A resource is a name, a prefix that ends in "*", or
-    "*" for all; at least one is given. As in Kafka, a denial takes precedence over what is allowed.
+    "read", "write", "describe", "all", .... A resource is a name, a prefix that ends in "*", or "*"
+    for all; at least one is given. As in Kafka, a denial takes precedence over a permission.
     """
 
     user: str
@@ -65,7 +65,7 @@ class Allow:
 
 @dataclass(frozen=True, slots=True)
 class Deny(Allow):
-    """Denies a user operations on resources; the arguments are those of `Allow`."""
+    """Denies a user operations on resources; takes the same arguments as `Allow`."""
 
     permission: ClassVar[Permission] = Permission.DENY
 

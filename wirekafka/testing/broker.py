@@ -57,15 +57,13 @@ class Broker(Operations, Lifecycle):
     ):
         """Check the arguments; the broker starts by `start` or by entering the `with`.
 
-        directory: of the data; it is kept, and existing data is served. None is a temporary one.
-        topics: names, or names with partition counts, of topics created at each start.
-        port: 0 takes a free one.
-        process: run in a child process; `when=` must then be picklable, and a crash is a real
-        `kill -9`.
-        users: passwords by name; clients log in with SCRAM-SHA-512.
-        acls: each an `Allow` or a `Deny`; everything else is denied. None allows everything.
-        tls: encrypt connections, with a certificate made for this broker.
-        config, options: Kafka's, as {"log.retention.ms": 1000} or log_retention_ms=1000.
+        directory: of the data; it is kept, and existing data is served. None is a temporary
+        directory. topics: names, or names with partition counts, of topics created at each start.
+        port: 0 takes a free one. process: run in a child process; `when=` must then be picklable,
+        and a crash is a real `kill -9`. users: passwords by name; clients log in with
+        SCRAM-SHA-512. acls: each an `Allow` or a `Deny`; everything else is denied. None allows
+        everything. tls: encrypt connections, with a certificate made for this broker. config,
+        options: Kafka's, as {"log.retention.ms": 1000} or log_retention_ms=1000.
 
         Raises ValueError for a name or value that Kafka rejects, TypeError for a wrong type.
         """

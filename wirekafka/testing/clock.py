@@ -84,8 +84,8 @@ class VirtualClock:
     async def advance(self, delta_ms: float) -> None:
         """Move the clock forward and run every callback that falls due.
 
-        It moves in a hundred steps, between which requests are served: a timer that another one
-        sets runs too, late by at most a hundredth of `delta_ms`.
+        The clock moves in a hundred steps, between which requests are served: a timer that another
+        timer sets runs too, late by at most a hundredth of `delta_ms`.
         """
         was_frozen = self.is_frozen
         start_ms = self._now_ms()
@@ -156,7 +156,7 @@ class VirtualClock:
             self._frozen_at_ms = max(self._frozen_at_ms, until_ms)
 
     def _arm(self) -> None:
-        """Schedule a call of the event loop for the first timer that is due."""
+        """Schedule a call of the event loop for the first due timer."""
         while self._timers and self._timers[0][2].callback is None:
             heapq.heappop(self._timers)
         if not self._timers:

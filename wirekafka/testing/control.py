@@ -1,4 +1,4 @@
-"""What the control port does at a broker under test: requests with JSON bodies."""
+"""The actions of the control port on a broker under test: requests with JSON bodies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wirekafka.testing.records import Recordlike, StoredRecord
 from wirekafka.testing.share_locks import InFlightRecord
 
 Actions = dict[tuple[str, str], Callable[[], Any]]
-"""What is done, by method and path."""
+"""The actions, by method and path."""
 
 _KINDS = ("fail", "delay", "drop", "hold", "throttle")
 _STATES = ("refuse_connections", "disk_full", "hold_assignment")
@@ -34,7 +34,7 @@ class ControlledClock(Protocol):
 
 
 class Controlled(Protocol):
-    """What the control port needs; `wirekafka.Broker` and `wirekafka.Cluster` implement it.
+    """The object that a control port controls: a `wirekafka.Broker` or `wirekafka.Cluster`.
 
     The methods of `Faults` that start a rule or a state are looked up by name.
     """
@@ -107,7 +107,7 @@ class Control:
         return action()
 
     def actions(self, body: dict[str, Any]) -> Actions:
-        """What can be done with this body."""
+        """The actions with this body."""
         broker = self._controlled
         return {
             ("GET", ""): lambda: {"bootstrap_servers": broker.bootstrap_servers},

@@ -9,7 +9,7 @@ _MS = 1000.0
 
 
 class Time(Protocol):
-    """What controls the time of a node; an `Engine` does."""
+    """The control of a node's time; an `Engine` implements it."""
 
     def now_ms(self) -> int: ...
     def advance(self, delta_ms: float) -> None: ...

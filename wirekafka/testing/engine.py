@@ -238,7 +238,7 @@ class Engine:
     def batches(self, topic: str, partition: int) -> tuple[bytes, int]:
         """The batches of a partition up to the high watermark, and its last stable offset.
 
-        Raises KafkaError(OFFSET_NOT_AVAILABLE) while a new leader does not know the former.
+        Raises KafkaError(OFFSET_NOT_AVAILABLE) while a new leader does not know its high watermark.
         """
         return self._do(self._batches, topic, partition)
 
@@ -300,12 +300,12 @@ class Engine:
         return self._do(add)
 
     def adopt_rule(self, rule: LiveRule) -> None:
-        """Put a rule of all brokers in force at this one; called on the thread."""
+        """Put a rule of all brokers in force at this broker; called on the thread."""
         self._rules.adopt(rule)
         self._apply_to_waiting(rule.spec)
 
     def disown_rule(self, rule: LiveRule) -> None:
-        """Take a rule of all brokers out of force at this one; called on the thread."""
+        """Take a rule of all brokers out of force at this broker; called on the thread."""
         self._rules.disown(rule)
 
     def _apply_to_waiting(self, spec: RuleSpec) -> None:
@@ -330,7 +330,7 @@ class Engine:
         return self._do(lambda: self._rules.rule(number).mistake)
 
     def release(self, number: int) -> None:
-        """Let the requests that a rule holds continue, and hold no further ones."""
+        """Let the requests that a rule holds continue, and hold no further requests."""
         self._do(lambda: self._rules.rule(number).release())
 
     def refuse_connections(self) -> None:
@@ -348,12 +348,12 @@ class Engine:
             listener.abort()
 
     def _client_listeners(self) -> list[Listener]:
-        """The listeners without those for other nodes of a cluster."""
+        """The listeners for clients, without listeners for other nodes of a cluster."""
         listeners = self._node.listeners if self._node is not None else ()
         return [each for each in listeners if each.name != BETWEEN_NODES]
 
     def accept_connections(self) -> None:
-        """Undo one `refuse_connections`; the last one reopens the listeners. Raises OSError."""
+        """Undo one `refuse_connections`; the last call reopens the listeners. Raises OSError."""
         self._run(self._accept(max(self._refusals - 1, 0)))
 
     async def _accept(self, refusals: int) -> None:
@@ -381,7 +381,7 @@ class Engine:
         self._do(fill)
 
     def empty_disk(self) -> None:
-        """Undo one `fill_disk`; after the last one, appends succeed again."""
+        """Undo one `fill_disk`; after the last call, appends succeed again."""
         self._do(self._empty, 1)
 
     def _empty(self, fillings: int) -> None:

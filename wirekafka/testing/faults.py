@@ -74,7 +74,7 @@ class Rule:
         return self._faults._engine.rule_counts(self._number)[1]
 
     def release(self) -> None:
-        """Let all held requests continue, and hold no further ones."""
+        """Let all held requests continue, and hold no further requests."""
         self._faults._engine.release(self._number)
 
     def remove(self) -> None:
@@ -98,7 +98,7 @@ class Rule:
     ) -> None:
         with suppress(RuntimeError) if kind is not None else nullcontext():
             self.remove()
-        __tracebackhide__ = True  # The failure is that of the `with` in the test.
+        __tracebackhide__ = True  # The `with` in the test has failed.
         if self._required and kind is None and not self._hits_at_end:
             raise AssertionError(
                 f"{self} acted on nothing; the broker saw:\n{self._faults._traffic_text()}"
@@ -247,9 +247,9 @@ class Faults(ABC):
     def hold_assignment(self, group: str) -> State:
         """Compute no new assignment for a group: its members keep their partitions until the end.
 
-        Members still join, leave and send heartbeats. When it ends, the next heartbeat computes
-        the assignment for all of them. It is for groups whose partitions the broker assigns, also
-        before their first member joins; for a classic group hold "SyncGroup".
+        Members still join, leave and send heartbeats. When the hold ends, the next heartbeat
+        computes the assignment for all members. For groups whose partitions the broker assigns,
+        also before their first member joins; for a classic group hold "SyncGroup".
         """
         engine = self._engine
         return State(
@@ -259,7 +259,7 @@ class Faults(ABC):
         )
 
     def fence_producer(self, transactional_id: str) -> None:
-        """Fence a producer as a new one with its id does: its requests get PRODUCER_FENCED.
+        """Fence a producer as a new producer with its id does: its requests get PRODUCER_FENCED.
 
         Raises LookupError if no producer with that id has started.
         """

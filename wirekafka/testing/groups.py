@@ -36,9 +36,9 @@ class Member:
     """A member of a group; `host` as Kafka reports it, such as "/127.0.0.1".
 
     `epoch` is None for a member of a classic group, whose epoch is not reported. `target` has the
-    partitions that it is to own, `assignment` those that it owns; in classic groups and share
-    groups they are the same. In a streams group both are active tasks; `standby` and `warmup` are
-    the other tasks that it has.
+    partitions that the member is to own, `assignment` the partitions that it owns; in classic
+    groups and share groups they are the same. In a streams group both are active tasks; `standby`
+    and `warmup` are the member's other tasks.
     """
 
     id: str

@@ -24,7 +24,7 @@ class EngineGone(RuntimeError):
 
 
 class LoopThread(threading.Thread):
-    """A thread with an event loop; methods may be called from any thread except this one."""
+    """A thread with an event loop; methods may be called from any other thread."""
 
     def __init__(self) -> None:
         super().__init__(name="wirekafka", daemon=True)

@@ -20,8 +20,8 @@ Address = tuple[str, int]
 class ClusterLinks:
     """The links between the nodes of a cluster; used on their event loop only.
 
-    What is sent over a link that is cut arrives once the link is healed, as TCP sends it again, or
-    never, if the connection has been closed meanwhile.
+    Data sent over a cut link arrives once the link is healed, as TCP sends it again, or never, if
+    the connection has been closed meanwhile.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class ClusterLinks:
         self._changed()
 
     def slow(self, ends: frozenset[int], seconds: float) -> None:
-        """Deliver what two nodes send to each other `seconds` later; 0 is the normal network."""
+        """Delay data between two nodes by `seconds`; 0 is the normal network."""
         if seconds:
             self._delays[ends] = seconds
         else:
@@ -95,7 +95,7 @@ class ClusterLinks:
         return len(ends) > 1 and not ends.isdisjoint(self._isolated | self._paused)
 
     def delay_s(self, ends: frozenset[int]) -> float:
-        """How long what is sent over a link travels."""
+        """The delay in seconds of data sent over a link."""
         return self._delays.get(ends, 0.0)
 
     async def reached(self, ends: frozenset[int]) -> None:
@@ -109,7 +109,7 @@ class ClusterLinks:
             await asyncio.sleep(delay_s)
 
     def owner(self, address: Address) -> int | None:
-        """The node that listens at an address; None for an unknown one."""
+        """The node that listens at an address; None for an unknown address."""
         return self._owners.get(address)
 
     def bind(self, node_id: int, address: Address, options: SocketOptions) -> Port:
@@ -219,7 +219,7 @@ class NodeConnection(asyncio.Protocol):
         self._incoming = _Queue(self)
 
     def begin(self, protocol: Any) -> None:
-        """Deliver what arrives to this protocol from now on."""
+        """Deliver arriving data to this protocol from now on."""
         self._protocol = protocol
         protocol.connection_made(self.near)
         self._incoming.pump()
@@ -234,19 +234,19 @@ class NodeConnection(asyncio.Protocol):
         self._outgoing.put(self._close)
 
     def abort(self) -> None:
-        """Close the connection at once; what is on its way is lost."""
+        """Close the connection at once; data on its way is lost."""
         self.is_closing = True
         if self._socket is not None:
             self._socket.abort()
 
     def pump(self) -> None:
-        """Deliver what may arrive now."""
+        """Deliver the data that may arrive now."""
         self._outgoing.pump()
         self._incoming.pump()
 
     @property
     def delay_s(self) -> float:
-        """How long what is sent now travels."""
+        """The delay in seconds of data sent now."""
         return self._links.delay_s(self._ends)
 
     @property
@@ -315,7 +315,7 @@ class _NearEnd(asyncio.Transport):
 
 
 class _Queue:
-    """What is on its way in one direction, in order."""
+    """The data on its way in one direction, in order."""
 
     def __init__(self, wire: NodeConnection):
         self._wire = wire
@@ -328,7 +328,7 @@ class _Queue:
         self.pump()
 
     def pump(self) -> None:
-        """Deliver what is due, unless the link is cut."""
+        """Deliver due data, unless the link is cut."""
         loop = asyncio.get_running_loop()
         while self._waiting and not self._wire.is_held:
             due_s, deliver = self._waiting[0]

@@ -23,7 +23,7 @@ _POLL_S = 0.003
 
 
 class Operations(Faults):
-    """What a test does with a broker, or with a cluster, beside faults."""
+    """The operations of a test on a broker or a cluster, beside faults."""
 
     requests: Traffic
     _security: Security
@@ -98,7 +98,7 @@ class Operations(Faults):
     def records(self, topic: str, partition: int | None = None) -> list[StoredRecord]:
         """All records of a topic or one partition, by partition and offset.
 
-        Includes those of aborted and open transactions (see `StoredRecord.transaction`). Raises
+        Includes records of aborted and open transactions (see `StoredRecord.transaction`). Raises
         LookupError for an unknown topic or partition.
         """
         count = self._engine.topics().get(topic)
@@ -146,7 +146,7 @@ class Operations(Faults):
         ]
 
     def wait_for(self, condition: Callable[[], T], timeout_s: float = 10.0) -> T:
-        """Call `condition` until it returns a true value, and return that.
+        """Call `condition` until it returns a true value, and return this value.
 
         Raises TimeoutError, whose message lists the last requests of clients. It blocks; with
         clients on an event loop, use `await asyncio.to_thread(broker.wait_for, ...)`.

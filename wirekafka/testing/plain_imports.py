@@ -12,7 +12,7 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class _PlainFinder(MetaPathFinder):
-    """Finds modules of this package as Python does by itself, and no others."""
+    """Finds modules of this package, and of no other, as Python does by itself."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -101,7 +101,7 @@ def _requests(broker: Broker | Cluster) -> str:
 
 
 def _options(request: pytest.FixtureRequest, name: str) -> dict[str, Any]:
-    """The options of all markers; those of the closest marker take precedence."""
+    """The options of all markers; the closest marker takes precedence."""
     options: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers(name))):
         if marker.args:

@@ -133,7 +133,7 @@ def stored(engine: Engine, topic: str, partition: int) -> Iterator[StoredRecord]
 
 
 def _read(engine: Engine, topic: str, partition: int) -> tuple[Engine, bytes, int]:
-    """Read a partition at its leader; a new one knows the high watermark only a little later."""
+    """Read a partition at its leader; a new leader knows the high watermark a little later."""
     give_up_s = time.monotonic() + _ELECTED_S
     while True:
         leader = engine.leader(topic, partition)

@@ -29,7 +29,7 @@ _OWN = frozenset(
 class RemoteEngine(Engine):
     """An `Engine` whose methods run in a child process; `crash` kills that process.
 
-    Rules and recorded exchanges are lost with it.
+    Rules and recorded exchanges are lost with the process.
     """
 
     def __init__(self, setup: Setup):

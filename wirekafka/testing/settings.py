@@ -135,7 +135,7 @@ def setting_text(value: object) -> str:
 
 
 def named_error(error: Error | str | int) -> Error:
-    """The error of that name or number. Raises ValueError with similar names, TypeError."""
+    """The error of a name or number. Raises ValueError with similar names, TypeError."""
     if isinstance(error, Error):
         found = error
     elif isinstance(error, int):

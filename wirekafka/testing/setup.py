@@ -1,4 +1,4 @@
-"""What a node under test is started with: its settings, thread and network."""
+"""The setup of a node under test: its settings, thread and network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Setup:
     protocol: str = "PLAINTEXT"
     syncs: bool = False
     other_listeners: tuple[str, ...] = ()
-    """Listeners beside the one for clients, as in `listeners`."""
+    """Listeners beside the listener for clients, as in `listeners`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Place:
     thread: LoopThread = field(default_factory=LoopThread)
     net: Net = field(default_factory=SocketNet)
     is_in_cluster: bool = False
-    """Whether other nodes watch this one, by a clock that tests do not change."""
+    """Whether other nodes watch this node, by a clock that tests do not change."""
     recorder: Callable[[], Recorder] = Recorder
 
 
@@ -54,7 +54,7 @@ async def started(node: Node | ControllerNode) -> None:
 
 
 def with_address(setup: Setup, port: int) -> dict[str, str]:
-    """The settings, with the directory and the listeners; the one for clients at `port`."""
+    """The settings, with the directory and the listeners; the clients' listener at `port`."""
     settings = dict(setup.settings)
     listeners = (f"{setup.protocol}://{Address(setup.host, port)}", *setup.other_listeners)
     settings.setdefault("listeners", ",".join(listeners))

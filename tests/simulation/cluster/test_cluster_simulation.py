@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.repetitions import seeds
 from tests.simulation.cluster import shrinking
 from tests.simulation.cluster.defects import DEFECTS, Defect
 from tests.simulation.cluster.faults import planned
@@ -20,7 +20,7 @@ from tests.simulation.offsets import fetch_offsets, fetch_request
 from tests.simulation.seeds import assert_every_seed_passes, assert_seeds_are_repeatable
 from tests.simulation.wire import GROUP, Coordinator, Lost
 
-SEEDS = int(os.environ.get("WIREKAFKA_CLUSTER_SEEDS", "1000"))
+SEEDS = seeds("WIREKAFKA_CLUSTER_SEEDS", usual=40, thorough=1_000)
 
 
 @pytest.mark.timeout(1_800)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.repetitions import seeds
 from tests.simulation.quorum.simulation import simulate
 from tests.simulation.seeds import assert_every_seed_passes, assert_seeds_are_repeatable
 from wirekafka.log.log import Log
@@ -20,7 +20,7 @@ from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.roles import Nominee
 
-SEEDS = int(os.environ.get("WIREKAFKA_QUORUM_SEEDS", "200"))
+SEEDS = seeds("WIREKAFKA_QUORUM_SEEDS", usual=50, thorough=1_000)
 
 
 @pytest.mark.timeout(1_800)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
+from tests.repetitions import seeds
 from tests.simulation.replication.simulation import simulate
 from tests.simulation.seeds import assert_every_seed_passes, assert_seeds_are_repeatable
 from wirekafka.log import fetched_batches as received
@@ -15,7 +15,7 @@ from wirekafka.log.producers import ProducerStates
 from wirekafka.replication.partition.follower import ReplicaFollower
 from wirekafka.replication.partition.leader import Leader
 
-SEEDS = int(os.environ.get("WIREKAFKA_REPLICATION_SEEDS", "200"))
+SEEDS = seeds("WIREKAFKA_REPLICATION_SEEDS", usual=50, thorough=1_000)
 
 
 @pytest.mark.timeout(1_800)

@@ -19,13 +19,15 @@ from wirekafka.config.option import ConfigError
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.command import ControllerCommand
 from wirekafka.metadata.controller.configs import ResourceChanges, Values, check_changes
-from wirekafka.metadata.image.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from wirekafka.metadata.image.image import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from wirekafka.security import acl
 from wirekafka.security.access import REFUSALS, refusal
 from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER, CLUSTER_NAME
 
 _AUTHORIZED_AS = {TOPIC: acl.TOPIC, GROUP: acl.GROUP, BROKER: CLUSTER, CLIENT_METRICS: CLUSTER}
-"""The type of an ACL by that of a config resource."""
+"""The type of an ACL by the type of a config resource."""
+TYPES = frozenset({*_AUTHORIZED_AS, BROKER_LOGGER})
+"""The types of resources that have configs."""
 
 Applied = Callable[[ResourceChanges, Values], dict[str, str]]
 Submit = Callable[[Sequence[ResourceChanges]], Awaitable[list[KafkaError | None]]]
@@ -76,10 +78,20 @@ async def submit_authorized(
     command: Callable[[Any], ControllerCommand[list[KafkaError | None]]],
 ) -> list[KafkaError | None]:
     """Run the command for the resources that the client may change; return errors in order."""
-    refused = await turns.map(lambda resource: why_refused(resource, call), resources)
+    why = _why_refused_directly if call.is_direct else why_refused
+    refused = await turns.map(lambda resource: why(resource, call), resources)
     allowed = [each for each, error in zip(resources, refused, strict=True) if error is None]
     replies = iter(await call.controller.submit(command(allowed)))
     return [next(replies) if error is None else error for error in refused]
+
+
+def _why_refused_directly(resource: ResourceChanges, call: ControllerCall) -> KafkaError | None:
+    """As `why_refused`, with the errors of Kafka's controllers."""
+    if resource.type not in TYPES:
+        message = f"Unknown resource type {resource.type}."
+        return KafkaError(Error.UNSUPPORTED_VERSION, message)
+    error = why_refused(resource, call)
+    return error and refusal(_AUTHORIZED_AS[resource.type])
 
 
 async def forward(
@@ -104,15 +116,26 @@ async def forward(
     )
 
 
-def alter_loggers(resource: ResourceChanges, call: Call, *, validate_only: bool) -> None:
-    """Set log levels until this broker restarts. Raises as `loggers.alter`."""
-    if not _is_id(resource.name):
-        raise _bad_request(f"Node id must be an integer, but it is: {resource.name}")
-    if int(resource.name) != call.broker.node_id:
-        raise _bad_request(
-            f"Unexpected node id. Expected {call.broker.node_id}, but received {resource.name}"
-        )
-    loggers.alter(resource.changes, validate_only=validate_only)
+def alter_loggers(
+    resource: ResourceChanges, call: Call | ControllerCall, node_id: int, *, validate_only: bool
+) -> KafkaError | None:
+    """Set log levels until this node restarts; returns the error."""
+    try:
+        if not call.is_authorized(ALTER_CONFIGS, CLUSTER):
+            # Kafka's brokers give no text.
+            is_controller = isinstance(call, ControllerCall)
+            raise refusal(CLUSTER) if is_controller else KafkaError(REFUSALS[CLUSTER])
+        if not _is_id(resource.name):
+            raise _bad_request(f"Node id must be an integer, but it is: {resource.name}")
+        if int(resource.name) != node_id:
+            raise _bad_request(
+                f"Unexpected node id. Expected {node_id}, but received {resource.name}"
+            )
+        check_changes(resource)
+        loggers.alter(resource.changes, validate_only=validate_only)
+    except KafkaError as error:
+        return error
+    return None
 
 
 async def _check_broker(resource: ResourceChanges, call: Call, applied: Applied) -> None:

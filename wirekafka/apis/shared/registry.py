@@ -16,6 +16,7 @@ from wirekafka.apis.shared.host import Host
 from wirekafka.codec.message import Request, Response, Versions
 from wirekafka.errors import KafkaError
 from wirekafka.quotas.mutations import UNLIMITED, MutationQuota
+from wirekafka.replication.raft.metadata_log import Sync, sync_inline
 from wirekafka.security.access import Access
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Call(Access):
         "principal",
         "request_bytes",
         "revision",
+        "run_apart",
         "seen_ms",
         "throttle_ms",
         "traffic",
@@ -99,7 +101,7 @@ class Call(Access):
         self.correlation_id = 0
         self.wants_close = False
         self.seen_ms = 0
-        """When `now_ms` was last read: that of a Produce request which does not wait."""
+        """When `now_ms` was last read for a Produce request that does not wait."""
         self.throttle_ms = 0
         """The throttle time of this request: the response reports it, and the connection is muted
         for that long after the response (KIP-219)."""
@@ -120,6 +122,8 @@ class Call(Access):
         the same buffer begins where the one before ended."""
         self.worked_ns = 0
         """How long the work had taken before the last wait."""
+        self.run_apart: Sync = sync_inline
+        """Runs what takes long for a request of many elements: in a thread, if it is such."""
         self.traffic: ClientTraffic | None = None
         """The counters of clients with the same software; None while there are no metrics."""
         self.needs_buffer = False
@@ -135,7 +139,8 @@ class Call(Access):
         self.is_authenticated = True
         software = " ".join(self.client_software)
         self.identity = f"{principal} at {self.client_host}, {self.listener}, {software}"
-        """What authorization and counters depend on; empty until the client has authenticated."""
+        """The client's identity for authorization and counters; empty until it has
+        authenticated."""
 
     def require_authentication(self) -> None:
         """Reject APIs that are not declared `before_authentication`, until `authenticated`."""
@@ -202,7 +207,7 @@ class Call(Access):
 class ControllerCall(Access):
     """A request at the controller, from a client through a broker, or from a broker itself.
 
-    The client's name, address, principal and version are those of the request that a broker has
+    The client's name, address, principal and version come from the request that a broker has
     forwarded (KIP-590), unless `is_direct`. A node's own requests are not authorized.
     """
 
@@ -218,6 +223,7 @@ class ControllerCall(Access):
         "is_token_authenticated",
         "listener",
         "principal",
+        "run_apart",
         "version",
     )
 
@@ -232,6 +238,8 @@ class ControllerCall(Access):
         self.principal = asked_by.principal if asked_by else ANONYMOUS
         self.is_anonymous = asked_by is not None and asked_by.is_anonymous
         self.is_token_authenticated = asked_by is not None and asked_by.is_token_authenticated
+        self.run_apart = asked_by.run_apart if asked_by else sync_inline
+        """As `Call.run_apart`."""
         self._is_clients = asked_by is not None
         self.is_direct = asked_by is not None and asked_by.is_for_controllers
 
@@ -268,6 +276,16 @@ class Scope(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Crowd:
+    """How an API with records recognizes requests of many elements, and serves them."""
+
+    has_many: Callable[[Any, int, int, int], bool]
+    """Called with (buffer, start of the body, its end, version), before the request is decoded."""
+    handler: Callable[[Any, Call], Any]
+    """As `Api.handler`, but divides its work among turns of the event loop."""
+
+
+@dataclass(frozen=True, slots=True)
 class Api:
     """One declared API: its schemas, its handler and the version range in ApiVersions."""
 
@@ -286,6 +304,8 @@ class Api:
     """Whether clients may use it before they have authenticated."""
     make_failure: Callable[[Any, KafkaError, Any], Response] | None = None
     """The function declared with `failure_of`; None where the top-level error code suffices."""
+    crowd: Crowd | None = None
+    """How requests of many elements are served, where a large request may have few."""
 
     @property
     def key(self) -> int:
@@ -335,7 +355,7 @@ def api(
     """Declare the handler of an API that brokers serve to clients.
 
     It is a `def` if it never waits, an `async def` if it may wait; a `def` may also return a
-    coroutine in those cases where it waits.
+    coroutine when it has to wait.
 
     It is called with (request, call) and returns a response, or None to send none.
     A KafkaError it raises is reported by the response's top-level error code, or by the
@@ -417,6 +437,22 @@ def failure_of(handler: Callable[..., Any]) -> Callable[[Failure], Failure]:
     return declare
 
 
+def crowd_of(
+    handler: Callable[..., Any], has_many: Callable[[Any, int, int, int], bool]
+) -> Callable[[Handler], Handler]:
+    """Declare what serves requests of many elements, for an API whose requests have records.
+
+    Requests of other APIs have many elements whenever they are large.
+    """
+
+    def declare(divided: Handler) -> Handler:
+        key = _key_of(handler)
+        _apis[key] = replace(_apis[key], crowd=Crowd(has_many, divided))
+        return divided
+
+    return declare
+
+
 def _key_of(handler: Callable[..., Any]) -> int:
     [key] = [declared.key for declared in _apis.values() if declared.handler is handler]
     return key
@@ -441,7 +477,7 @@ def declared() -> Iterable[Api]:
 
 
 def declared_as(key: int) -> Api | None:
-    """The API of a key; None for one that no node serves."""
+    """The API of a key; None for an API that no node serves."""
     return _apis.get(key)
 
 

@@ -19,6 +19,8 @@ class Route:
     """The decoder, encoder and handler of one version of an API, compiled on first use."""
 
     __slots__ = (
+        "_crowded",
+        "_request_has_records",
         "api",
         "decode",
         "encode",
@@ -31,7 +33,6 @@ class Route:
         "reports_throttling",
         "response_has_records",
         "response_header_is_flexible",
-        "serves_large_apart",
         "version",
     )
 
@@ -48,14 +49,29 @@ class Route:
         self.response_header_is_flexible = self.header_is_flexible and declared.key != _API_VERSIONS
         self.needs_authentication = not declared.before_authentication
         self.is_exempt = declared.key in _EXEMPT
-        """Whether quotas leave it to the handler: the throttle time of a Fetch decides on its
-        response; that of followers and the markers of transactions are never counted."""
-        self.serves_large_apart = not has_records(declared.request)
-        """Whether a large request is decoded in a thread: not those that are large by records."""
+        """Whether quotas leave the request to the handler: the throttle time of a Fetch decides on
+        its response; followers' Fetch and markers of transactions are never counted."""
+        self._request_has_records = has_records(declared.request)
+        self._crowded: Route | None = None
+        """The route of requests of many elements, where `api.crowd` serves them."""
         self.response_has_records = has_records(declared.response)
         self.reports_throttling = any(
             field.name == "throttle_time_ms" for field in declared.response.fields
         )
+
+    def of_large(self, data: Buffer, body_at: int, end: int) -> Route | None:
+        """The route of a large request with many elements; None for one that is large by records.
+
+        It is decoded in a thread, and its handler divides its work.
+        """
+        crowd = self.api.crowd
+        if crowd is None:
+            return None if self._request_has_records else self
+        if not crowd.has_many(data, body_at, end, self.version):
+            return None
+        if self._crowded is None:
+            self._crowded = Route(self.api, self.version, crowd.handler)
+        return self._crowded
 
     def _encode_first(self, response: Any, chunks: list[Buffer], head: bytearray) -> bytearray:
         """Encode the first response; malformed requests of a version cost no encoder."""
@@ -64,7 +80,7 @@ class Route:
 
 
 class Routes:
-    """The routes of one kind of listener: those of brokers, or those of controllers."""
+    """The routes of one kind of listener: of brokers, or of controllers."""
 
     __slots__ = ("_handler", "_serves", "known")
 
@@ -86,7 +102,7 @@ class Routes:
         return declared is not None and self._serves(declared)
 
     def find(self, api_and_version: int) -> Route | None:
-        """The route of `key << 16 | version`; None for one that these listeners do not serve."""
+        """The route of `key << 16 | version`; None if these listeners do not serve it."""
         route = self.known.get(api_and_version)
         if route is None:
             declared = registry.declared_as(api_and_version >> 16)

@@ -93,7 +93,7 @@ class Acknowledging:
         return self._results
 
     def _count(self) -> None:
-        """Count the topics whose records were acknowledged, and those of failures, as Kafka."""
+        """Count the topics whose acknowledgements succeeded and failed, as Kafka."""
         broker = self._request.broker
         if broker.measures is not None:
             traffic, topics = broker.measures.traffic, broker.image.topics_by_id

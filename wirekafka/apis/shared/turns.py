@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Generator, Iterable
 from itertools import islice
 from types import coroutine
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from wirekafka.security.access import Access
 from wirekafka.security.acl import Operation, ResourceType
@@ -27,6 +27,22 @@ R = TypeVar("R")
 def next_turn() -> Generator[None, None, None]:
     """Go on in the next turn of the event loop."""
     yield
+
+
+def release(messages: list[Any]) -> None:
+    """Free the elements of messages one by one, so that other threads run in between.
+
+    What elements refer to is left as it is: it may be part of the broker's state.
+    """
+    arrays: dict[type, list[str]] = {}
+    while messages:
+        each = messages.pop()
+        names = arrays.get(each.__class__)
+        if names is None:
+            fields = getattr(each, "fields", ())
+            names = arrays[each.__class__] = [one.name for one in fields if one.is_array]
+        for name in names:
+            messages += getattr(each, name) or ()
 
 
 class Turns:

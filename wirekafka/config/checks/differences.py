@@ -15,7 +15,7 @@ class Difference(NamedTuple):
     """An example of settings that are judged differently, on purpose."""
 
     settings: Mapping[str, str]
-    """The settings, among those of a complete node; an empty value is not set at all."""
+    """The settings, added to the settings of a complete node; an empty value is not set at all."""
     is_accepted: bool
     """Whether wirekafka accepts the settings; Apache Kafka does the opposite."""
     reason: str

@@ -1,4 +1,4 @@
-"""Which `Host` headers an HTTP server answers, so that web pages cannot reach it.
+"""The `Host` headers that an HTTP server answers, so that web pages cannot reach it.
 
 A page of another site can have its site's name resolved to this machine (DNS rebinding): the
 browser then sends requests with that name. Requests to an address cannot be abused so.

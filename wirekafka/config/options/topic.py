@@ -32,7 +32,7 @@ def follows(
 def follows(
     first: Option[Any], *others: Option[Any], check: Check | None = None, **row: Unpack[Row]
 ) -> Option[Any]:
-    """Declare an option whose type, check and default are those of a broker option.
+    """Declare an option with the type, check and default of a broker option.
 
     Several broker options set one value in several units, the finest first: the first set option is
     the default.

@@ -1,4 +1,4 @@
-"""The pages of groups: all of them by lag, one group, and the change of its offsets."""
+"""The pages of groups: all groups by lag, one group, and the change of its offsets."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def one(visit: Visit) -> PageView:
 
 
 def preview(visit: Visit) -> PageView:
-    """One group again, with what a change of its offsets would do."""
+    """One group again, with a preview of a change of its offsets."""
     view = one(visit)
     topic, to = visit.query.get("topic", "").strip(), visit.query.get("to", "").strip()
     if not topic or not to:
@@ -102,7 +102,7 @@ def preview(visit: Visit) -> PageView:
 
 
 def reset(visit: Visit) -> Redirect:
-    """Change the offsets of a group to those that the preview has shown."""
+    """Change the offsets of a group to the offsets in the preview."""
     name, topic = visit.form.get("name", ""), visit.form.get("topic", "")
     partitions = visit.form.get("partitions", "").split()
     offsets = visit.form.get("offsets", "").split()

@@ -10,7 +10,7 @@ from wirekafka.console.source import GroupLag, Known, Source, Unknown
 def group_lags(source: Source, listed: Iterable[str] = ()) -> Known[Mapping[str, GroupLag]]:
     """The lag of each group that the visitor may see, by name.
 
-    These are the groups that were sampled with the visitor's rights, and those that are `listed`.
+    These are the groups that were sampled with the visitor's rights, and the `listed` groups.
     """
     snapshot = source.snapshot()
     if isinstance(snapshot, Unknown):

@@ -95,7 +95,7 @@ def show_list(visit: Visit) -> PageView:
 
 
 def show_record(visit: Visit) -> PageView:
-    """One record with all that is known of it."""
+    """One record with all its details."""
     seen = _record(visit, RECORD_BYTES)
     values = {
         "title": f"{visit.path['topic']}-{seen.partition} at {seen.offset}",

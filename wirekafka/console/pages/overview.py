@@ -1,4 +1,4 @@
-"""The first page: who is behind, what fails, what grows."""
+"""The first page: lag, errors, traffic, disks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Panel(NamedTuple):
 
 
 def show(visit: Visit) -> PageView:
-    """What an operator asks first."""
+    """The overview of the cluster."""
     snapshot = visit.source.snapshot()
     if isinstance(snapshot, Unknown):
         return PageView("overview_unknown.html", {"title": "Overview", "reason": snapshot})
@@ -48,7 +48,7 @@ def show(visit: Visit) -> PageView:
 
 
 def _rates(snapshot: ClusterSample, insight: Known[Insight]) -> Known[Panel]:
-    """Topics by what is written to them, with bytes where the broker itself counts them."""
+    """Topics by their write rate, with bytes where the broker itself counts them."""
     if isinstance(snapshot.rates, Unknown):
         return snapshot.rates
     own = {} if isinstance(insight, Unknown) else insight.rates
@@ -64,8 +64,7 @@ def _rates(snapshot: ClusterSample, insight: Known[Insight]) -> Known[Panel]:
 
 
 def _by_lag(lags: Iterable[GroupLag]) -> list[GroupLag]:
-    """The furthest behind first; readers that may have ended, since they are idle, are the last."""
-    return sorted(lags, key=lambda each: (each.is_idle, -each.lag, each.name))
+    return sorted(lags, key=lambda each: each.urgency)
 
 
 def _by_rate(rate: TopicRate) -> tuple[float, float, str]:

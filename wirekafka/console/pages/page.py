@@ -44,7 +44,7 @@ class PageError(Exception):
 
 @dataclass(slots=True)
 class Visit:
-    """One request of a visitor: what it asks, and the means to answer."""
+    """One request of a visitor: its parameters, and the means to answer."""
 
     path: Mapping[str, str]
     """The parameters of the route's path."""
@@ -68,7 +68,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """A page: a template and what it shows."""
+    """A page: a template and its values."""
 
     template: str
     values: Mapping[str, Any]
@@ -342,7 +342,7 @@ def _set_cookie(request: Request, response: Response, session: str) -> None:
 
 
 def _described(error: Exception) -> tuple[int, str]:
-    """The HTTP status of a failure, and what the visitor reads."""
+    """The HTTP status of a failure, and the message for the visitor."""
     match error:
         case PageError():
             return error.status, str(error)

@@ -31,7 +31,7 @@ _MOST_ROUNDS = 200
 class PageWish:
     """Which page: `count` records from `positions` on.
 
-    Positions are the first offsets, or, with `newest_first`, those behind the last ones. A
+    Positions are the first offsets, or, with `newest_first`, the offsets behind the last records. A
     partition without a position begins at the start, or the end.
     """
 
@@ -44,7 +44,7 @@ class PageWish:
 
 @dataclass(slots=True)
 class RecordPage:
-    """The records of a page, and the positions of the one that follows."""
+    """The records of a page, and the positions of the next page."""
 
     records: list[Seen]
     following: Positions
@@ -54,7 +54,7 @@ class RecordPage:
     """Why some partitions could not be read."""
     is_last: bool
     is_short: bool
-    """Whether it has fewer records than there are, since so many bytes were read for it."""
+    """Whether the page has fewer records than there are, because the limit of bytes was reached."""
 
 
 def newest_partitions(reads: TopicReads, most: int = MOST_PARTITIONS) -> tuple[int, ...]:
@@ -114,7 +114,7 @@ def read_record(reads: TopicReads, index: int, offset: int, kept_bytes: int) -> 
 
 
 class _Side(Protocol):
-    """What is known of a partition's records from a position on, in the page's direction."""
+    """The known records of a partition from a position on, in the page's direction."""
 
     loaded: deque[Seen]
     is_done: bool
@@ -220,7 +220,7 @@ class _Backward:
         self._read_bytes = 0
 
     def _close(self) -> None:
-        """Load the window that has been read, and open the one before it."""
+        """Load the window that has been read, and open the window before it."""
         self.loaded.extend(reversed(self._window))
         # A window of more offsets than it keeps has dropped those before its first record.
         is_full = len(self._window) == self._most and self._span > self._most
@@ -235,7 +235,7 @@ class _Backward:
 
 
 class _Merging:
-    """Takes records from the partitions in the order of time, and fetches what is needed."""
+    """Takes records from the partitions in the order of time, and fetches more when needed."""
 
     def __init__(self, reads: TopicReads, sides: dict[int, _Side], wish: PageWish):
         self._reads, self._sides, self._wish = reads, sides, wish

@@ -37,7 +37,7 @@ _slots = threading.BoundedSemaphore(_MOST_SEARCHES)
 
 
 def show(visit: Visit) -> PageView:
-    """The form, and below it what is found: live, or by `plain` one step of a few seconds."""
+    """The form, and below it the results: live, or by `plain` one step of a few seconds."""
     reads = reads_of(visit)
     query = _query(visit)
     values = {
@@ -56,7 +56,7 @@ def show(visit: Visit) -> PageView:
 
 
 def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
-    """What a search finds, and how far it is."""
+    """The results of a search, and its progress."""
     reads = reads_of(visit)
     query = _query(visit)
     if query is None:
@@ -79,7 +79,7 @@ def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
 
 
 def _step(visit: Visit, reads: TopicReads, query: Query) -> dict[str, object]:
-    """Search for a few seconds; what follows is another request."""
+    """Search for a few seconds; another request continues."""
     limit_s = time.monotonic() + _STEP_S
     search = Search(reads, query, _wish(visit, reads))
     found = []
@@ -98,7 +98,7 @@ def _step(visit: Visit, reads: TopicReads, query: Query) -> dict[str, object]:
 
 
 def _query(visit: Visit) -> Query | None:
-    """What is searched for; None if nothing was entered yet. Raises PageError."""
+    """The query; None if nothing was entered yet. Raises PageError."""
     text = visit.query.get("text", "")
     path = visit.query.get("field", "").strip()
     if not text and not path:

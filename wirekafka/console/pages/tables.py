@@ -13,7 +13,7 @@ ROWS = 100
 
 @dataclass(frozen=True, slots=True)
 class PagedTable(Generic[Row]):
-    """The rows of one page of a table, and what the links to the others need."""
+    """The rows of one page of a table, and the parameters of links to the other pages."""
 
     rows: Sequence[Row]
     total: int

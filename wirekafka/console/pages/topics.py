@@ -1,4 +1,4 @@
-"""The pages of topics: all of them, one with its partitions, its groups, and changes."""
+"""The pages of topics: all topics, one topic with partitions and groups, and changes."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def described(visit: Visit) -> tuple[MetadataResponse.Topic, MetadataResponse]:
 def sizes_of(
     client: Client, brokers: Iterable[int], topic: MetadataResponse.Topic | None = None
 ) -> tuple[dict[tuple[str, int], int], list[str]]:
-    """The bytes of each partition on all brokers, of one topic or all; and what failed."""
+    """The bytes of each partition on all brokers, of one topic or all; and the failures."""
     wanted = None
     if topic is not None:
         indexes = [each.partition_index for each in topic.partitions]

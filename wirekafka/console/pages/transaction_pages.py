@@ -1,4 +1,4 @@
-"""The pages of transactions: those that are open, one of them, and a topic's producers."""
+"""The pages of transactions: open transactions, one transaction, and a topic's producers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def one(visit: Visit) -> PageView:
 
 
 def show_producers(visit: Visit) -> PageView:
-    """The active producers of a topic, those with open transactions first."""
+    """The active producers of a topic, producers with open transactions first."""
     topic, _ = described(visit)
     partition = visit.query.get("partition", "").strip()
     wanted = [visit.number("partition", 0)] if partition else []

@@ -1,4 +1,4 @@
-"""Transactions and their producers: what is open, since when, and what no coordinator knows."""
+"""Transactions and their producers: open transactions, and hanging transactions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NotFound(CliError):
 
 @dataclass(slots=True)
 class TransactionRow:
-    """A transaction as its coordinator knows it; -1 for what is not known."""
+    """A transaction as its coordinator knows it; -1 for unknown values."""
 
     transactional_id: str
     state: str
@@ -50,19 +50,19 @@ class TransactionRow:
         return self.state in ACTIVE
 
     def is_overdue(self, now_ms: int) -> bool:
-        """Whether it lasts longer than its timeout, after which its coordinator aborts it."""
+        """Whether the transaction lasts longer than its timeout, after which it is aborted."""
         return self.is_active and 0 < self.start_ms + self.timeout_ms < now_ms
 
 
 @dataclass(slots=True)
 class Transactions:
-    """The transactions of a cluster, those that began first in front."""
+    """The transactions of a cluster, the oldest first."""
 
     listed: list[TransactionRow] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
     """Why some coordinators could not be asked, by their node ids."""
     undescribed: int = 0
-    """How many have no start time here since there are too many."""
+    """How many transactions have no start time here, since there are too many."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class OpenProducer:
     last_sequence: int
     last_timestamp: int
     start_offset: int
-    """Of its open transaction in this partition; -1 for none."""
+    """The first offset of the producer's open transaction in this partition; -1 for none."""
     transaction: TransactionRow | None = None
     """The transaction of its transactional id, if a coordinator knows one."""
 
@@ -86,7 +86,7 @@ class OpenProducer:
 
     @property
     def is_hanging(self) -> bool:
-        """Whether it is open here although no coordinator will ever end it."""
+        """Whether the transaction is open here although no coordinator will ever end it."""
         if not self.is_open:
             return False
         found = self.transaction
@@ -94,7 +94,7 @@ class OpenProducer:
 
 
 def list_transactions(client: Client, *, ended: bool = False) -> Transactions:
-    """The transactions of all coordinators, with `ended` those that have ended, too."""
+    """The transactions of all coordinators; with `ended`, completed transactions too."""
     found = Transactions()
     states = [] if ended else list(ACTIVE)
     for node, listed in _listed(
@@ -125,7 +125,7 @@ def describe_transaction(client: Client, transactional_id: str) -> TransactionRo
 def producers(client: Client, topic: str, partitions: Iterable[int] = ()) -> list[OpenProducer]:
     """The active producers of some partitions of a topic, or of all. Raises CliError.
 
-    Each open one has its transaction, if a coordinator knows it.
+    An open producer has its transaction, if a coordinator knows it.
     """
     [shape] = client.metadata([topic]).topics
     if shape.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
@@ -190,7 +190,7 @@ def abort(client: Client, partition: TopicPartition, producer_id: int, start_off
 def _listed(
     client: Client, request: ListTransactionsRequest, failed: dict[int, str]
 ) -> Iterator[tuple[int, list[TransactionRow]]]:
-    """What each broker coordinates; those that cannot be asked get an entry in `failed`."""
+    """The transactions of each coordinator; an unreachable broker gets an entry in `failed`."""
     for broker in client.metadata([]).brokers:
         node = broker.node_id
         try:

@@ -55,7 +55,7 @@ def show(visit: Visit) -> PageView:
 
 
 def watch(visit: Visit) -> PageView:
-    """One client, live; or by `plain` what it exchanges within a few seconds."""
+    """One client, live; or by `plain` its exchanges within a few seconds."""
     wire = _wire(visit)
     choice = _choice(visit)
     parameter = "connection" if choice.connection_id is not None else "client"

@@ -1,4 +1,4 @@
-"""What consumer, share and streams groups have in common: the broker computes their assignments."""
+"""The common base of consumer, share and streams groups: the broker assigns partitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_EPOCH = 1
 
 
 class ClientMember(Protocol):
-    """What the members of all these groups have."""
+    """The fields of members in all these groups."""
 
     @property
     def client_id(self) -> str:
@@ -61,7 +61,7 @@ class AssignedGroup(Group, Generic[M]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """Whether the group has no members."""
         return not self.members
 
     @property
@@ -108,13 +108,13 @@ class AssignedGroup(Group, Generic[M]):
         return timeline_ordered(self.members, self._slots)
 
     def member_ids_with(self, member_id: str) -> list[str]:
-        """Return the ids of all members and a new one, in Kafka's iteration order."""
+        """Return the ids of all members and a new member, in Kafka's iteration order."""
         if member_id in self.members:
             return self.member_ids()
         slots = timeline_slots(self._slots, len(self.members))
         return timeline_ordered((*self.members, member_id), slots)
 
     def add_member(self, member_id: str, member: M) -> None:
-        """Add a member, or replace the one with its id."""
+        """Add a member, or replace the member with its id."""
         self._slots = timeline_slots(self._slots, len(self.members))
         self.members[member_id] = member

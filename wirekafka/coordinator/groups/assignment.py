@@ -34,8 +34,8 @@ class AssignmentTask(NamedTuple):
 
     `members` are in Kafka's iteration order. `is_homogeneous` says that all subscribe to the same
     topics. `partition_counts` has every topic that is subscribed to. `assigned` holds, by topic id,
-    the partitions that are in the target of any member, and `assigned_ends` a number above all of
-    them, where it is known.
+    the partitions in the target of any member, and `assigned_ends` a number above all these
+    partitions, where known.
     """
 
     members: Mapping[str, AssignedMember]
@@ -78,8 +78,8 @@ class Target:
 
     The partitions of a topic stay as they are, in their order, until one is added or withdrawn.
     Java's hash tables only grow, so their size is recorded before partitions are removed. Topics
-    that an assignor adds (`HashMap.computeIfAbsent`) precede older ones in the same bucket, and the
-    table grows when the next partition is added.
+    that an assignor adds (`HashMap.computeIfAbsent`) precede older topics in the same bucket, and
+    the table grows when the next partition is added.
     """
 
     __slots__ = ("_added", "_buckets", "_copied", "_old", "_table")
@@ -104,7 +104,7 @@ class Target:
         self._changeable(topic, copied)[partition] = None
 
     def remove(self, topic: bytes, partition: int) -> None:
-        """Remove a partition from the target, and its topic with the last one."""
+        """Remove a partition from the target, and its topic with the last partition."""
         if not self.withdraw(topic, partition):
             self.drop(topic)
 
@@ -114,7 +114,7 @@ class Target:
             self.drop(topic)
             return
         copied = self._copied if self._copied is not None else self._copy()
-        # Those that are left stay in their order, as the table does not shrink.
+        # The remaining partitions stay in their order, as the table does not shrink.
         copied[topic] = self._old[topic][:count]
 
     def withdraw(self, topic: bytes, partition: int) -> int:

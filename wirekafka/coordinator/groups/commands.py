@@ -115,9 +115,9 @@ class Heartbeat(Command[None]):
 class QuietHeartbeat(Command[_Options], Generic[_Options]):
     """The heartbeat of a consumer, share or streams member that reports only its epochs.
 
-    Most heartbeats are like that. It is passed to `renew`, which replies with `_Options`, the
-    options of the group, if there is nothing new to say, and else to nothing: the heartbeat needs
-    its own command.
+    Most heartbeats are quiet. A quiet heartbeat is passed to `renew`, which replies with
+    `_Options`, the options of the group, if there is nothing new to report. Otherwise `renew`
+    returns None: the heartbeat needs its own command.
     """
 
     group_type: type[Any]
@@ -175,8 +175,8 @@ class OffsetToCommit(NamedTuple):
 class CommitOffsets(Command[list[Error]]):
     """OffsetCommit. The reply is a list of one `Error` per offset, in order.
 
-    A retention of -1 is the broker's. `version` is that of the request: versions before 9 report an
-    unknown group as ILLEGAL_GENERATION.
+    A retention of -1 is the broker's. `version` is the version of the request: versions before 9
+    report an unknown group as ILLEGAL_GENERATION.
     """
 
     group_id: str
@@ -197,8 +197,9 @@ class CommitOffsets(Command[list[Error]]):
 class CommitTransactionOffsets(Command[list[Error]]):
     """TxnOffsetCommit: offsets that take effect when the transaction commits (KIP-447).
 
-    The reply is a list of one `Error` per offset, in order. `version` is that of the request:
-    versions before 6 report an unknown group and a stale member epoch as ILLEGAL_GENERATION.
+    The reply is a list of one `Error` per offset, in order. `version` is the version of the
+    request: versions before 6 report an unknown group and a stale member epoch as
+    ILLEGAL_GENERATION.
     """
 
     group_id: str

@@ -19,7 +19,7 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * _MS_PER_MINUTE
 class GroupConfig:
     """The broker options of groups, with Kafka's defaults.
 
-    The default of the initial rebalance delay is that of Kafka's server.properties.
+    The default of the initial rebalance delay comes from Kafka's server.properties.
     """
 
     min_session_timeout_ms: int = 6_000
@@ -32,7 +32,8 @@ class GroupConfig:
     offsets_retention_check_interval_ms: int = 600_000
     compression: Codec = Codec.NONE
     append_linger_ms: int = 0
-    """How long records wait for others to be appended with; 0 and below: not at all."""
+    """How long in ms records wait to share an append with later records; 0 and below: not at
+    all."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> GroupConfig:

@@ -131,7 +131,7 @@ class GroupCoordinator(Shards):
     def by_shard(self, group_ids: Iterable[str]) -> list[list[str]]:
         """Return group ids by shard, in the order in which Kafka's responses list the shards.
 
-        It is that of a `HashMap` by partition, which `computeIfAbsent` fills.
+        This is the order of a `HashMap` by partition, which `computeIfAbsent` fills.
         """
         order = HashOrder[int](_partition_hash_code)
         found = dict[int, list[str]]()

@@ -43,9 +43,9 @@ class GroupCounts:
     share_rebalances: int = 0
     streams_rebalances: int = 0
     commits: int = 0
-    """Committed offsets, those of transactions included."""
+    """Committed offsets, offsets in transactions included."""
     deletions: int = 0
-    """Offsets that a client has deleted; those deleted with their group are not counted."""
+    """Offsets that a client has deleted, without offsets deleted with their group."""
     expirations: int = 0
     """Offsets deleted because of their age."""
 
@@ -83,7 +83,7 @@ class Group(ABC):
     @property
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """Whether the group has no members."""
 
     @property
     @abstractmethod
@@ -154,7 +154,7 @@ class Turn(Outcome):
         return Turn(self.now_ms, self._groups, self.counts)
 
     def draft(self, group: G) -> G:
-        """Return the copy of a group that may be changed; the same one during the whole turn."""
+        """Return a group's draft, which may be changed; the same draft during the whole turn."""
         draft = self._drafts.get(group.group_id)
         if draft is None:
             return self.put(group.copy())
@@ -162,7 +162,7 @@ class Turn(Outcome):
         return draft
 
     def put(self, group: G) -> G:
-        """Add a new group, or replace the one with its id, when the outcome takes effect."""
+        """Add a new group, or replace the group with its id, when the outcome takes effect."""
         self._drafts[group.group_id] = group
         self.then(partial(self._groups.__setitem__, group.group_id, group))
         return group
@@ -176,7 +176,7 @@ class Turn(Outcome):
 class GroupKind(ABC, Generic[G]):
     """The behaviour of all groups of one kind in a shard.
 
-    `groups` holds all groups of the shard, those of other kinds included. Only replay and the
+    `groups` holds all groups of the shard, groups of other kinds included. Only replay and the
     effects of a `Turn` change it.
     """
 
@@ -186,7 +186,7 @@ class GroupKind(ABC, Generic[G]):
     commands: Mapping[type[Command[Any]], Callable[[Any, Ticket[Any], Turn], Steps[None] | None]]
     """The function that processes each class of command.
 
-    It responds, parks the ticket in a draft, or raises `KafkaError` before it has any effect. If
+    The function responds, parks the ticket in a draft, or raises `KafkaError` before any effect. If
     the processing may take longer than a few milliseconds, it is a generator (see `steps`). A
     command with a `group_id` goes to the kind of that group if it is in that kind's table, else to
     the first kind that has it: classic members of a consumer group send Join.
@@ -195,7 +195,7 @@ class GroupKind(ABC, Generic[G]):
     timers: Mapping[type, Callable[[Any, Turn], Steps[None] | None]]
     """The function to call when a timer with a key of this class is due.
 
-    It may be a generator like that of a command. No two kinds share a class. A key with a
+    The function may be a generator, as for a command. No two kinds share a class. A key with a
     `group_id` waits while a command or timer of that group is processed in steps.
     """
 

@@ -1,4 +1,4 @@
-"""Commands and timers whose processing is cut into steps, so that none blocks the loop for long.
+"""Commands and timers that are processed in steps, so that none blocks the event loop.
 
 Assigning thousands of partitions to a thousand members takes far longer than one turn of the event
 loop may take. The function that processes such a command is a generator (see `steps`). Other
@@ -41,7 +41,7 @@ Encode: TypeAlias = Callable[[Sequence[Any], int], Steps[bytes]]
 """Encodes records as one batch, in steps, given the time in ms."""
 
 Failed: TypeAlias = Callable[[Turn, KafkaError], None]
-"""Adds to an outcome what follows from the failure of a command or timer."""
+"""Adds the consequences of a failed command or timer to an outcome."""
 
 Process: TypeAlias = Callable[[Any, Ticket[Any], Turn], Steps[None] | None]
 """Processes a command; returns its steps unless it has finished."""
@@ -67,7 +67,7 @@ class LongWork:
         return self._works
 
     def wait(self, command: Any, ticket: Ticket[Any], turn: Turn) -> None:
-        """Process a command of a busy group after those that wait already."""
+        """Process a command of a busy group after the waiting commands."""
         turn.then(partial(self._works[command.group_id].waiting.append, (command, ticket)))
 
     def wait_with_timer(self, key: Any, turn: Turn) -> None:
@@ -77,7 +77,7 @@ class LongWork:
     def begin(self, group_id: str, steps: Steps[None], turn: Turn, ticket: Ticket[Any]) -> Turn:
         """Take the first step of a command.
 
-        Returns `turn` if that was all, else an outcome without records.
+        Returns `turn` if the command is complete, else an outcome without records.
         """
         return self._begin(group_id, steps, turn, partial(_answer, ticket))
 
@@ -95,7 +95,7 @@ class LongWork:
         return outcome
 
     def go_on(self, key: WorkKey, turn: Turn) -> Turn:
-        """Take the next step of a group's work, or process the next command that waits for it.
+        """Take the next step of a group's work, or process the group's next waiting command.
 
         The work itself changes here and not in an effect, as no append decides on it.
         """
@@ -165,7 +165,7 @@ class _Work:
         turn.then(partial(self._has_written, end, is_last))
 
     def fail(self, error: Exception) -> None:
-        """Replace the outcome by what follows: there is no caller any more to raise it to."""
+        """Replace the outcome by the failure's consequences: no caller is left to raise it to."""
         if not isinstance(error, KafkaError):
             logger.error("A command or timer of a group failed", exc_info=error)
             error = KafkaError(Error.UNKNOWN_SERVER_ERROR)

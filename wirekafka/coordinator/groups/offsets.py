@@ -1,4 +1,4 @@
-"""The committed offsets of the groups of a shard: their records, commits and expiry."""
+"""The committed offsets of the groups of a shard, offsets in open transactions included."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Offsets:
     # Records to be written
 
     def tombstones(self, group_id: str) -> Iterator[OffsetRecord]:
-        """Tombstones for all offsets of a group, including those of open transactions."""
+        """Tombstones for all offsets of a group, offsets in open transactions included."""
         places = dict.fromkeys(self.places(group_id))
         places.update(dict.fromkeys(self._open.get(group_id, ())))
         for topic, partition in places:
@@ -208,7 +208,7 @@ class Offsets:
     def expired(
         self, group_id: str, is_expired: Callable[[str, CommittedOffset], bool]
     ) -> list[OffsetRecord]:
-        """Tombstones for the expired offsets of a group, except those in open transactions."""
+        """Tombstones for the expired offsets of a group, except offsets in open transactions."""
         found = {
             (topic, partition)
             for topic, partitions in self._committed.get(group_id, _NO_OFFSETS).items()

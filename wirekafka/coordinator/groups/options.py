@@ -1,4 +1,4 @@
-"""The options of single groups: a group's own settings over those of the broker."""
+"""The options of single groups: a group's own settings above the broker's settings."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ Each is replayed by the shard, or by the kind of groups whose `records` has its 
 
 
 class GroupRecordCodec(KeyValueCodec):
-    """Writes the records of a 4.4 coordinator; reads those of every version.
+    """Writes the records of a 4.4 coordinator; reads records of every version.
 
     Unknown record types cannot be read, tombstones included, and a shard is not loaded from a log
     with such records: the state of their groups would be wrong.

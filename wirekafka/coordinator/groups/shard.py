@@ -52,7 +52,8 @@ KINDS: Sequence[MakeKind] = (ClassicKind,)
 class GroupShard:
     """A `TransactionalMachine` that replays the record types of `record_table`.
 
-    The shard itself processes offsets and what concerns groups of all kinds; a kind the rest.
+    The shard itself processes offsets and commands about groups of all kinds; a kind processes all
+    others.
     """
 
     def __init__(
@@ -155,11 +156,11 @@ class GroupShard:
         yield from self.offsets.snapshot()
 
     def _process(self, command: Any, ticket: Ticket[Any], turn: Turn) -> Steps[None] | None:
-        """Process a command; returns the steps of one that takes longer."""
+        """Process a command; returns the steps of a long command."""
         return self._decider(command)(command, ticket, turn)
 
     def _decider(self, command: GroupCommand) -> Process:
-        """Return what processes a command: the group's kind if it can, else the first that can."""
+        """Return the processor of a command: the group's kind's, else the first kind's."""
         command_type = type(command)
         decider = self._commands[command_type]
         if len(self._kinds) > 1:

@@ -1,4 +1,4 @@
-"""Computations that can pause: generators that yield where others may run, and return a result."""
+"""Computations that can pause: generators that yield where other work may run."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class GroupTimes(NamedTuple):
     assignment_interval_ms: int = 1_000
 
     def overridden(self, overrides: Mapping[str, str], group_type: str) -> GroupTimes:
-        """Return these times with a group's own ones, such as `share.session.timeout.ms`."""
+        """Return these times with a group's own times, such as `share.session.timeout.ms`."""
         if not overrides:
             return self
         return GroupTimes(

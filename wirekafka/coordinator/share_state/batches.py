@@ -19,12 +19,13 @@ _Priority = tuple[int, int]
 
 
 def combined(known: Batches, new: Batches, start_offset: int) -> Batches:
-    """Merge `new` state batches, which may overlap, into `known` ones, a result of this function.
+    """Merge `new` state batches, which may overlap, into `known` batches.
 
-    Of batches that overlap, an offset takes that with the highest delivery count, and among those
-    the one with the highest delivery state. Adjacent offsets in one state become one batch.
-    Offsets below `start_offset` are dropped, unless it is `NO_OFFSET`. A single batch is kept as
-    it is. Every other one must be `is_valid`.
+    `known` is a result of this function. Of overlapping batches, an offset takes the batch with the
+    highest delivery count, and among equal counts the batch with the highest delivery state.
+    Adjacent offsets in one state become one batch. Offsets below `start_offset` are dropped, unless
+    it is `NO_OFFSET`. A single batch is kept as it is. In all other cases each batch must be
+    `is_valid`.
     """
     if start_offset != NO_OFFSET:
         known = _known_from(known, start_offset)
@@ -40,7 +41,7 @@ def combined(known: Batches, new: Batches, start_offset: int) -> Batches:
 
 
 def is_valid(batch: StateBatch) -> bool:
-    """Whether the batch has a range of offsets that can be combined with others."""
+    """Whether the batch has a range of offsets that can be combined with other batches."""
     return batch.first_offset <= batch.last_offset <= _LARGEST_OFFSET
 
 

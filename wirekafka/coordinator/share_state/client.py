@@ -46,7 +46,7 @@ _RETRIES = 9
 class ShareStateClient:
     """The `ShareStates` of a broker.
 
-    `coordinator` has the shards that this broker leads; `routing` finds the others.
+    `coordinator` has the shards that this broker leads; `routing` finds all other shards.
     `ensure_topic` creates `__share_group_state` if it does not exist; it may raise KafkaError.
     Errors that say that the coordinator is moving, loading or cannot be reached are returned only
     after retries with a growing delay.
@@ -83,7 +83,7 @@ class ShareStateClient:
         return await self._run([StateDeletion(key) for key in keys])
 
     async def read_summaries(self, reads: Sequence[StateRead]) -> list[StateSummary | KafkaError]:
-        """Read all but the batches of states; see `ShareStates`."""
+        """Read states without their batches; see `ShareStates`."""
         return await self._run([SummaryRead(each.key) for each in reads])
 
     def stop(self) -> None:
@@ -127,7 +127,7 @@ class ShareStateClient:
         return [found[command] for command in commands]
 
     def _broker_of(self, command: KeyedCommand) -> int:
-        """The broker of a command's coordinator; if there is none, this one, which refuses it."""
+        """The broker of a command's coordinator; without one, this broker, which refuses."""
         try:
             index = self._coordinator.partition_for(coordinator_key(command.key))
         except KafkaError:

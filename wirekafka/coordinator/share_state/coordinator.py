@@ -99,7 +99,7 @@ class ShareCoordinator(Shards):
     async def submit_all(self, commands: Sequence[KeyedCommand]) -> list[Any | KafkaError]:
         """Run commands on the shards of their keys; returns the reply or error of each, in order.
 
-        All of them are begun before the first reply is awaited.
+        All commands are begun before the first reply is awaited.
         """
         replies: list[Promise[Any]] = []
         for command in commands:

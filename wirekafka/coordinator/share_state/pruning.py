@@ -10,7 +10,7 @@ from wirekafka.runtime.observation import Committed
 class RedundantOffsets:
     """The offsets of the last snapshots, fed with the committed records of one shard.
 
-    No record below the oldest of them is needed to rebuild the shard.
+    No record below the oldest of these offsets is needed to rebuild the shard.
     """
 
     def __init__(self) -> None:

@@ -87,7 +87,7 @@ class ShareUpdate(NamedTuple):
 class ShareRecord(NamedTuple):
     """The snapshot or update of a share partition; None, a tombstone, if its state is deleted.
 
-    `offset` is that of a record read from the log, and -1 for a new record.
+    `offset` is the offset of a record read from the log, and -1 for a new record.
     """
 
     key: ShareKey
@@ -108,7 +108,7 @@ class ShareRecordCodec(KeyValueCodec):
         self.compression = compression
 
     def pack(self, record: ShareRecord) -> tuple[bytes, bytes | None]:
-        """Encode key and value; a value of None is a tombstone, whose key is that of a snapshot."""
+        """Encode key and value; a value of None is a tombstone, with the key of a snapshot."""
         ids = dict(zip(("group_id", "topic_id", "partition"), record.key, strict=True))
         value = record.value
         if isinstance(value, ShareUpdate):

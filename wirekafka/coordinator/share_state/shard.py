@@ -55,7 +55,7 @@ _COLD_SNAPSHOTS = "snapshots of inactive share partitions"
 
 _PORTION_BYTES = 1 << 17
 _KEY_BYTES, _BATCH_BYTES = 100, 24
-"""Approximate sizes of a record and of a state batch in it, to limit what one step writes."""
+"""Approximate sizes of a record and of its state batches, to limit the records of one step."""
 _PORTION_TOMBSTONES = 1_000
 
 _NEW_LEADER_EPOCH = 0
@@ -78,7 +78,8 @@ class ShareCoordinatorConfig:
     write_timeout_ms: int = 5_000
     compression: Codec = Codec.NONE
     append_linger_ms: int = 0
-    """How long records wait for others to be appended with; 0 and below: not at all."""
+    """How long in ms records wait to share an append with later records; 0 and below: not at
+    all."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> ShareCoordinatorConfig:

@@ -2,7 +2,7 @@
 
 Apache Kafka calls it the persister. Group coordinators initialize and delete states and read
 summaries of them; leaders of partitions read a state when they start to share the partition, and
-write what consumers acknowledged.
+write the acknowledgements of consumers.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from wirekafka.log.checkpoints import uuid_text
 from wirekafka.runtime.machine import Command, command
 
 NO_OFFSET = -1
-"""A start offset that is not known yet, or that a write leaves as it is."""
+"""A start offset that is unknown yet, or that a write leaves unchanged."""
 
 NO_COUNT = -1
 """The delivery complete count of writers that do not maintain it (before KIP-1226)."""
 
 NO_EPOCH = -1
-"""The leader epoch of those who read a summary but do not lead the partition."""
+"""The leader epoch of readers of a summary that do not lead the partition."""
 
 Result = TypeVar("Result")
 
@@ -80,7 +80,7 @@ class StateInitialization(Command[None]):
 class StateRead(Command["StoredState"]):
     """A read by the leader of a partition; from then on, writers with lower epochs are fenced.
 
-    Those who read a summary need not lead the partition, and fence nobody.
+    Readers of a summary need not lead the partition, and fence no writer.
     """
 
     key: ShareKey
@@ -91,9 +91,9 @@ class StateRead(Command["StoredState"]):
 class StateWrite(Command[None]):
     """A change of state by the leader of a partition.
 
-    Of a batch and what is stored for its offsets, that with the higher delivery count is kept,
-    and among equal counts that with the higher delivery state. Other offsets keep their state. A
-    `start_offset` above the stored one drops the state of all offsets below it; one below it is
+    For each offset of a batch, the state with the higher delivery count is kept, new or stored, and
+    among equal counts the higher delivery state. Other offsets keep their state. A `start_offset`
+    above the stored start offset drops the state of all offsets below it; a lower `start_offset` is
     ignored.
     """
 
@@ -117,7 +117,7 @@ class StoredState(NamedTuple):
 
 
 class StateSummary(NamedTuple):
-    """The result of reading a summary: all but the batches."""
+    """The result of reading a summary: a state without its batches."""
 
     state_epoch: int
     leader_epoch: int
@@ -128,9 +128,9 @@ class StateSummary(NamedTuple):
 class ShareStates(Protocol):
     """Stored states of share partitions, wherever their coordinators are.
 
-    Every method takes any number of partitions, and returns one result for each, in the same
-    order: a `KafkaError` for those that failed. None of them raises. Results are returned once
-    the coordinators' records are committed. Use `only` for a single partition.
+    Every method takes any number of partitions, and returns one result for each, in the same order:
+    a `KafkaError` for a failed partition. No method raises. Results are returned once the
+    coordinators' records are committed. Use `only` for a single partition.
     """
 
     async def initialize(
@@ -146,11 +146,13 @@ class ShareStates(Protocol):
         coordinator's."""
 
     async def delete(self, keys: Sequence[ShareKey]) -> list[KafkaError | None]:
-        """Delete states; one that does not exist is no error. Errors: coordinator's."""
+        """Delete states; a missing state is no error. Errors: coordinator's."""
 
     async def read_summaries(self, reads: Sequence[StateRead]) -> list[StateSummary | KafkaError]:
-        """Read all but the batches. Errors: as `read`; a state that does not exist is reported
-        with epochs of 0 and `NO_OFFSET`."""
+        """Read states without their batches.
+
+        Errors: as `read`; a missing state is reported with epochs of 0 and `NO_OFFSET`.
+        """
 
 
 def coordinator_key(key: ShareKey) -> str:

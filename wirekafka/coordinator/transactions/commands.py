@@ -43,7 +43,7 @@ class AddPartitions(Command[None]):
 
 @command
 class VerifyPartitions(Command[frozenset[tuple[str, int]]]):
-    """Verify partitions (KIP-890). The reply is the set of those in the open transaction."""
+    """Verify partitions (KIP-890). The reply is the set of partitions in the open transaction."""
 
     transactional_id: str
     producer: ProducerIdentity

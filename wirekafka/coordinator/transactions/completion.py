@@ -140,7 +140,7 @@ class Completion:
         )
 
     def _is_news(self, failure: object) -> bool:
-        """Whether a failure differs from the last one, and is logged, unlike each retry of it."""
+        """Whether a failure differs from the last failure; only then it is logged."""
         if failure == self._last_failure:
             return False
         self._last_failure = failure

@@ -48,7 +48,7 @@ _Command = AddPartitions | VerifyPartitions
 
 
 class Support(Enum):
-    """What the version of a client's transactional write requires of the broker (KIP-890)."""
+    """The broker's duties for a transactional write, by the request's version (KIP-890)."""
 
     EXPLICIT = "the client has added the partitions"
     KNOWS_ABORTABLE = "the client has added them, and knows TRANSACTION_ABORTABLE"
@@ -87,9 +87,9 @@ class ConfirmationOptions:
 
 
 class Confirmations:
-    """Confirms writes with transaction coordinators on this broker and on others.
+    """Confirms writes with transaction coordinators on this broker and on other brokers.
 
-    `coordinator` has the shards that this broker leads; `routing` finds the others.
+    `coordinator` has the shards that this broker leads; `routing` finds all other shards.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Confirmations:
     async def confirm(self, write: TransactionalWrite) -> dict[TopicPartition, KafkaError]:
         """Verify that the partitions are in the open transaction, or add them (`Support.ADDS`).
 
-        Returns the error, for the response, of each partition that is not in it.
+        Returns the error, for the response, of each partition outside the transaction.
         """
         return self._refusals(write, await self._attempt(write))
 
@@ -190,10 +190,10 @@ class Confirmations:
     def _replace_waiting(self, coordinator: int, command: _Command) -> None:
         """Remove the waiting command with the same transactional id, if there is one.
 
-        A request has one entry per transactional id: that of the newest producer epoch. The
-        removed command fails, with an error to retry if the epoch is the same, since the client
-        has then most likely sent its request again. Raises INVALID_PRODUCER_EPOCH if `command`
-        has the older epoch.
+        A request has one entry per transactional id, with the newest producer epoch. The removed
+        command fails, with an error to retry if the epoch is the same, since the client has then
+        most likely sent its request again. Raises INVALID_PRODUCER_EPOCH if `command` has the older
+        epoch.
         """
         for queued in self._queues.waiting(coordinator):
             waiting = queued.item
@@ -211,7 +211,7 @@ class Confirmations:
 
 
 def _client_error(error: KafkaError, support: Support) -> KafkaError:
-    """Map an error of the coordinator to the one in a Produce response, as Kafka does."""
+    """Map an error of the coordinator to the error in a Produce response, as Kafka does."""
     code = error.error
     if code is Error.PRODUCER_FENCED:
         return KafkaError(Error.INVALID_PRODUCER_EPOCH)

@@ -1,4 +1,4 @@
-"""Delivers transaction markers to the leaders of partitions, on this broker and on others."""
+"""Delivers transaction markers to the leaders of partitions, on this and on other brokers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Recipient(Protocol):
         """Note the outcome for some partitions.
 
         NONE means that the marker is committed, or that the partition no longer exists. Errors are
-        those of WriteTxnMarkers, and LEADER_NOT_AVAILABLE.
+        the errors of WriteTxnMarkers, and LEADER_NOT_AVAILABLE.
         """
 
     def failed(self, partitions: Iterable[TopicPartition], error: Exception) -> None:
@@ -44,7 +44,7 @@ class MarkerDelivery:
     def deliver(
         self, ending: Ending, partitions: Iterable[TopicPartition], recipient: Recipient
     ) -> None:
-        """Deliver a marker to each partition; to those of one leader in the given order."""
+        """Deliver a marker to each partition; partitions of one leader keep their order."""
         settled: dict[TopicPartition, Error] = {}
         by_leader: dict[int, list[TopicPartition]] = {}
         for where in partitions:

@@ -61,8 +61,8 @@ class MarkerWriter:
     ) -> None:
         """Call back once everything now in these logs is committed (synced and replicated).
 
-        The argument of `settled` are the partitions for which that is unknown: this broker lost
-        their leadership, or a sync failed.
+        `settled` gets the partitions whose outcome is unknown: this broker lost their leadership,
+        or a sync failed.
         """
         ends: dict[Partition, int] = {}
         lost = set()

@@ -141,7 +141,7 @@ class TransactionShard:
         ]
 
     def open_since_ms(self) -> Iterator[int]:
-        """When each transaction began that is not complete."""
+        """The times in ms at which the incomplete transactions began."""
         for transaction in self._transactions.values():
             if not transaction.state.is_at_rest and transaction.start_ms >= 0:
                 yield transaction.start_ms

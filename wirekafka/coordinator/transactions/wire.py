@@ -60,7 +60,7 @@ async def write_markers(
 async def confirm_partitions(
     routing: Routing, broker_id: int, commands: Sequence[AddPartitions | VerifyPartitions]
 ) -> Sequence[PartitionErrors]:
-    """Add partitions to transactions, or verify that they are part of them.
+    """Add partitions to transactions, or verify that the transactions have them.
 
     This is AddPartitionsToTxn; the broker must be the coordinator of all these transactions, and
     each transactional id may occur only once. Returns the errors for each command. Raises the

@@ -40,7 +40,7 @@ class CleaningProgress(NamedTuple):
 def cleanable(log: Log, progress: CleaningProgress) -> Cleanable | None:
     """The part of a log that can be cleaned now, None if there is none. Raises BadBatch, OSError.
 
-    It excludes the active segment, everything at or above the last stable offset, and what is
+    It excludes the active segment, everything at or above the last stable offset, and segments
     younger than `min.compaction.lag.ms`.
     """
     first_dirty_offset = progress.cleaned_offset

@@ -1,4 +1,4 @@
-"""What a cleaner keeps of one batch: all of it, some records, an empty header, or nothing."""
+"""The part of one batch that a cleaner keeps: all records, some, an empty header, or nothing."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class FutureLogs(Mapping[TopicPartition, Log]):
     def promote(self, key: TopicPartition) -> Log:
         """Give a log its final name; it is no future log any more. Raises OSError."""
         log = self._logs[key]
-        log.delete_retired(_ANY_TIME_MS)  # Their names are those of the present directory.
+        log.delete_retired(_ANY_TIME_MS)  # Named in the present directory.
         self._rename(log, f"{self._path}/{log.name}")
         # Before the log that it replaces is deleted.
         self._disk.fsync_directory(self._path)

@@ -390,9 +390,9 @@ class LogDirectory:
         if free_bytes >= reserve_bytes:
             self._refuse(None)
             return None
-        left = f"{free_bytes:,} bytes are left in {{}}, the reserve is {reserve_bytes:,}"
-        self._refuse(left.format("its log directory"))  # Clients get no path of this machine.
-        return left.format(self.path)
+        # Clients get no path of this machine, and its free space only by DescribeLogDirs.
+        self._refuse("its log directory has less free space than its reserve")
+        return f"{free_bytes:,} bytes are left in {self.path}, the reserve is {reserve_bytes:,}"
 
     def close_cleanly(
         self, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int

@@ -1,1 +1,1 @@
-"""A broker's side of the metadata: its feed, its registration, and what it publishes."""
+"""A broker's side of the metadata: its feed, its registration, and the published image."""

@@ -74,15 +74,20 @@ class AlterQuotas(ControllerCommand[dict[Entity, KafkaError | None]]):
         """Return a record for each quota that changes."""
         records: list[Message] = []
         reply: dict[Entity, KafkaError | None] = {}
+        repeated = set[Entity]()
+        present = entities(state.image.security)
         for change in self.changes:
+            if change.entity in repeated:
+                continue
             if change.entity in reply or change.repeats_key:
+                repeated.add(change.entity)
                 names = ", ".join(f"{kind}={name}" for kind, name in change.entity)
                 reply[change.entity] = _invalid(
                     f"Ignoring duplicate entity ClientQuotaEntity(entries={{{names}}})"
                 )
                 continue
             try:
-                records += _changed(change, self.unknown_hosts, state.image.security)
+                records += _changed(change, self.unknown_hosts, present.get(change.entity, {}))
                 reply[change.entity] = None
             except KafkaError as error:
                 reply[change.entity] = error
@@ -100,10 +105,9 @@ def hosts(changes: Sequence[QuotaChange]) -> set[str]:
 
 
 def _changed(
-    change: QuotaChange, unknown_hosts: Container[str], image: SecurityImage
+    change: QuotaChange, unknown_hosts: Container[str], present: Mapping[str, float]
 ) -> list[Message]:
     allowed = _allowed(change.entity, unknown_hosts)
-    present = entities(image).get(change.entity, {})
     records: list[Message] = []
     for key, value in change.values.items():
         if value is not None:

@@ -61,7 +61,7 @@ class Reassign(ControllerCommand[list[KafkaError | None]]):
             return _call_off(topic, partition, rules.of(topic))
         placement.check_assignment(image, move.replicas, None)
         if not self.may_change_factor:
-            # That of the reassignment in progress, if there is one.
+            # The factor of the reassignment in progress, if there is one.
             present = len(set(partition.replicas).difference(partition.removing_replicas))
             if len(move.replicas) != present:
                 raise KafkaError(

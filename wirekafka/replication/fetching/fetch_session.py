@@ -133,7 +133,7 @@ class Session(Watched):
 
     @property
     def is_privileged(self) -> bool:
-        """Whether it is a follower's, which has priority over consumers."""
+        """Whether the session is a follower's, which has priority over consumers' sessions."""
         return self.follower_id >= 0
 
     @property

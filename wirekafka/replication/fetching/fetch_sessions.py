@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): a broker remembers what a fetcher requested; only changes are sent."""
+"""Fetch sessions (KIP-227): a broker remembers a fetcher's partitions; only changes are sent."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PartitionResult(Protocol):
 
     @property
     def is_notable(self) -> bool:
-        """Whether it has a diverging epoch or a preferred replica, which are always sent."""
+        """Whether the result has a diverging epoch or a preferred replica, always sent."""
 
 
 class FetchContext(ABC):
@@ -77,7 +77,7 @@ class FetchContext(ABC):
 
     @property
     def is_full(self) -> bool:
-        """Whether the response has all partitions, not only those that have changed."""
+        """Whether the response has all partitions, not only changed partitions."""
         return True
 
     def throttled(self) -> int:

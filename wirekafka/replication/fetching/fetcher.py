@@ -1,4 +1,4 @@
-"""Plans what a follower fetches from one leader over one connection, and applies the responses."""
+"""Plans a follower's fetches from one leader over one connection, and applies the responses."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from wirekafka.replication.reader_names import reader_name
 HISTORY_MS = 3_600_000
 """How long an open connection that does not fetch any more counts as a reader."""
 ENDED_MS = 60_000
-"""How long a closed connection does: a client that reconnects is the same reader."""
+"""How long a closed connection counts as a reader: a client that reconnects is the same reader."""
 OWN_SOFTWARE = "wirekafka"
 """The software name, as in ApiVersions, of the commands and of the console: they do not lag."""
 LONGEST_CLIENT_ID = 256
@@ -31,7 +31,7 @@ Find = Callable[[Key], Partition | None]
 
 
 class FetchingClient(Protocol):
-    """Who sends a Fetch."""
+    """The client that sends a Fetch."""
 
     connection_id: str
     client_id: str | None
@@ -65,7 +65,7 @@ class Reader:
         self._known: dict[Key, tuple[int, int, int]] = {}
 
     def has_gone(self, now_ms: int) -> bool:
-        """Whether it counts as a reader no more."""
+        """Whether the connection no longer counts as a reader."""
         if self.closed_ms is not None and now_ms - self.closed_ms >= ENDED_MS:
             return True
         return now_ms - self.at_ms > HISTORY_MS

@@ -98,7 +98,7 @@ class RemoteReplica:
             self._session = None
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
-        """Whether it has the whole log, or had at most `max_lag_ms` ago."""
+        """Whether the follower has the whole log, or had it at most `max_lag_ms` ago."""
         return self.end_offset == leader_end_offset or now_ms - self.caught_up_ms <= max_lag_ms
 
 

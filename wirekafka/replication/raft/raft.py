@@ -711,7 +711,7 @@ class Raft:
         return self.log.synced_offset == self.log.end_offset
 
     def _send_to_voter(self, voter: Voter, request: Request, now_ms: int) -> int:
-        """Send to a voter if it is free; returns when it will be, if that is known."""
+        """Send to a voter if it is free; returns when it will be free, if known."""
         endpoint = voter.endpoint(self._parts.listener)
         if endpoint is None:
             return _NEVER

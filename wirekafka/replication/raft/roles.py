@@ -12,14 +12,14 @@ from wirekafka.replication.raft.voter_set import VoterSet
 
 @dataclass(slots=True)
 class Unattached:
-    """It knows no leader that it could follow; a voter tries to become one at `election_at_ms`."""
+    """A node without a leader to follow; a voter tries to become leader at `election_at_ms`."""
 
     election_at_ms: int
 
 
 @dataclass(slots=True)
 class Nominee:
-    """It asks the voters for their votes: prospective (pre-vote, KIP-996), or candidate.
+    """A node that asks voters for their votes: prospective (pre-vote, KIP-996), or candidate.
 
     A candidate that cannot win any more waits until `backed_off_ms`.
     """
@@ -58,7 +58,7 @@ class SnapshotDownload:
 
 @dataclass(slots=True)
 class Follower:
-    """It fetches from the leader; a voter for whom that fails until `fetch_by_ms` is prospective.
+    """A node that fetches from the leader; a voter that fails until `fetch_by_ms` is prospective.
 
     At `update_at_ms` it checks whether the voter set has its present endpoints.
     """
@@ -69,7 +69,8 @@ class Follower:
     update_at_ms: int
     has_fetched: bool = False
     has_failed: bool = False
-    """Whether the last request to the leader failed: an observer searches for another one."""
+    """Whether the last request to the leader failed: an observer then searches for another
+    leader."""
     lost_at_ms: int | None = None
     """When a voter that cannot connect to the leader takes the leader for dead; None while it can
     connect. Earlier than `fetch_by_ms`, the deadline of a leader that is merely slow.
@@ -79,7 +80,7 @@ class Follower:
 
 @dataclass(slots=True)
 class Resigned:
-    """It led this epoch, and waits for a successor, but not beyond `until_ms`."""
+    """A node that led this epoch, and waits for a successor, but not beyond `until_ms`."""
 
     until_ms: int
     unacknowledged: set[int]

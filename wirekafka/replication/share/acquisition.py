@@ -60,7 +60,7 @@ class FetchedBatches:
         for piece in records.pieces():
             data += piece
             fetched._find(fetched._end_position if fetched else 0)
-            # A single batch is returned with the incomplete one that may follow it.
+            # A single batch is returned with the incomplete batch that may follow.
             if len(fetched.firsts) > 1 and (
                 fetched.end >= max(fetched.first, known_end) + max_records
             ):

@@ -33,8 +33,8 @@ class AssertionFile:
 class SignedAssertion:
     """Assertions that are signed with a private key, which is read again for each.
 
-    As in Kafka, claims of the configuration are replaced by equal ones of the template file, and
-    both by the times.
+    As in Kafka, claims of the template file replace configured claims of the same name, and the
+    times replace both.
     """
 
     algorithm: str

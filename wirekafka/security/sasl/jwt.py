@@ -28,7 +28,7 @@ class InvalidKeys(ValueError):
 
 
 def read_keys(document: bytes | str) -> list[Key]:
-    """The public keys of a JSON Web Key Set (RFC 7517), without those of unsupported kinds.
+    """The public keys of supported kinds in a JSON Web Key Set (RFC 7517).
 
     Raises InvalidKeys for a document of another form, or without any usable key.
     """

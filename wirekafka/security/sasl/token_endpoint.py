@@ -42,7 +42,7 @@ class TokenRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A token of a provider, and the times between which it is valid, in ms."""
+    """A token of a provider, and the period of its validity, in ms."""
 
     text: str = field(repr=False)
     issued_ms: int
@@ -156,7 +156,7 @@ class TokenEndpoint:
     def read_token(self, text: str) -> AccessToken:
         """The times of a token, whose signature only the other node verifies.
 
-        Raises TokenRefused for one that no node would accept.
+        Raises TokenRefused for a token that no node would accept.
         """
         text = text.strip()
         parts = text.split(".")
@@ -192,7 +192,7 @@ def _url(config: BrokerConfig) -> str:
 
 
 def _assertion(config: BrokerConfig) -> Assertion | None:
-    """The assertion, preferably the one in a file; None where client id and secret are used."""
+    """The assertion, preferably from a file; None where client id and secret are used."""
     if config.sasl_oauthbearer_assertion_file:
         return AssertionFile(config.sasl_oauthbearer_assertion_file)
     issuer = config.sasl_oauthbearer_assertion_claim_iss

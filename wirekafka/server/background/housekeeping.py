@@ -58,7 +58,7 @@ class Housekeeping:
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._is_checkpointing = False
         self._syncing = Syncing(broker)
-        # One batch at a time: one that is converted may take up to 64 MiB of memory.
+        # One batch at a time: a converted batch may take up to 64 MiB of memory.
         self._checks = ThreadPoolExecutor(1, "checks")
         self._sync_task: asyncio.Task[None] | None = None
         self._unsynced_since_ms: dict[Log, int] = {}

@@ -66,7 +66,7 @@ class Member(Protocol):
     name: str
 
     def established(self) -> Iterable[Connection]:
-        """Its connections, without those whose TLS handshake is not complete."""
+        """Its connections, without connections in a TLS handshake."""
 
     def slot_freed(self) -> None:
         """A connection of this or of another listener was closed, or a limit has changed."""

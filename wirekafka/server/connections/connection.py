@@ -176,7 +176,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_closing(self) -> bool:
-        """Whether it is closed, or is about to be."""
+        """Whether the connection is closed, or is about to be."""
         return self._transport is None or self._transport.is_closing()
 
     @property

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig
 
 ADMISSION, PRINCIPAL = "wirekafka.admission", "wirekafka.principal"
-"""What the transport of a TLS connection returns from `get_extra_info` besides the usual names."""
+"""Additional names for `get_extra_info` of the transport of a TLS connection."""
 
 SWEPT_AT_ONCE = 200
 """How many connections are checked, and perhaps closed, in one turn of the event loop."""
@@ -163,7 +163,7 @@ class Listener:
         return admission
 
     def established(self) -> Iterable[Connection]:
-        """The connections, without those whose TLS handshake is not complete."""
+        """The connections, without connections in a TLS handshake."""
         return self._connections
 
     @property

@@ -205,7 +205,7 @@ class Guard:
             try:
                 return self.serve(data, at, end, call, replies)
             except RefusedLater as refusal:
-                # Unlike that of a first login, Kafka neither answers nor counts a failed handshake:
+                # Unlike in a first login, Kafka neither answers nor counts a failed handshake:
                 # what `_later` has counted is undone before anything can read it.
                 self._logins.counts.failed_renewals -= 1
                 raise Refused(refusal.kind) from None

@@ -36,7 +36,7 @@ class MeasuredConnection(Connection):
             self._full_since_ns = 0
 
     def _histogram(self) -> Histogram:
-        """That of the API which was served last: large responses are not those of the cache."""
+        """The histogram of the API that was served last: responses of the cache are never large."""
         assert self.call is not None
         api = self._measures.requests.of(self.call.api_name)
         if api.kinds:

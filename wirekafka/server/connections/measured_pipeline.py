@@ -40,7 +40,7 @@ _serve_decoded = Pipeline._serve_decoded
 
 
 class MeasuredPipeline(Pipeline):
-    """Counts into `requests`. The pipeline itself, and what it caches, is that of any broker."""
+    """A `Pipeline` that counts into `requests`; everything else, the cache too, is the same."""
 
     __slots__ = ("_known", "_timed_ns", "_untimed", "_weight", "requests")
 
@@ -51,9 +51,9 @@ class MeasuredPipeline(Pipeline):
         self._untimed = 0
         """How many of the next requests that the cache serves are not timed."""
         self._weight = 1
-        """How many requests the last one that was timed stands for."""
+        """How many requests the last timed request stands for."""
         self._timed_ns = 0
-        """When that one began."""
+        """When the last timed request began."""
         super().__init__(hook)
 
     def _new_cache(self) -> ProduceCache:
@@ -97,7 +97,7 @@ class MeasuredPipeline(Pipeline):
         return replies
 
     def _weigh(self, began_ns: int) -> int:
-        """How many requests one that began then is timed for: itself, and the next ones."""
+        """How many requests the timing of a request that began then stands for, itself included."""
         is_rare = began_ns - self._timed_ns > _RARE_NS * self._weight
         self._timed_ns = began_ns
         self._weight = weight = 1 if is_rare else SAMPLED
@@ -176,11 +176,11 @@ class MeasuredPipeline(Pipeline):
         return self.requests.repeated(shape).counts
 
     def forget_counts(self) -> None:
-        """Include what entries of the cache have counted, because they are dropped."""
+        """Include the counts of the cache's entries, because the entries are dropped."""
         self.requests.forget_repeated()
 
     def _learn(self, api_and_version: int, call: Call) -> VersionRequests | None:
-        """The counters of an API and version; None if it is not one that was served."""
+        """The counters of an API and version; None if the version was not served."""
         # `serve` has set both, unless it has refused the version.
         if call.version != api_and_version & 0xFFFF or not call.api_name:
             return None
@@ -193,7 +193,7 @@ class MeasuredPipeline(Pipeline):
 
 
 class MeasuredParked:
-    """A request that waits, and the time of the work for it so far."""
+    """A waiting request, and the time of the work for it so far."""
 
     __slots__ = ("_began_ns", "_measured", "_parked", "_times", "_version", "_worked_ns")
 
@@ -250,7 +250,7 @@ class MeasuredParked:
 
 
 def _kind_of(version: VersionRequests, call: Call) -> ApiRequests:
-    """Count a Fetch that has just been answered as that of a consumer or a follower."""
+    """Count an answered Fetch as a consumer's or a follower's."""
     measures = call.broker.measures
     is_follower = measures is not None and measures.traffic.last_fetch_is_followers
     version.counts[is_follower] += 1

@@ -22,9 +22,9 @@ _TopicResponse = ProduceResponse.TopicProduceResponse
 
 
 class ParkedProduce:
-    """A batch that waits for the in-sync replicas, and what its response depends on.
+    """A batch that waits for the in-sync replicas, and the inputs of its response.
 
-    It takes a third of the time of a handler that waits, which has a coroutine and a future.
+    Takes a third of the time of a waiting handler, which has a coroutine and a future.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class ParkedProduce:
             self.release()
 
     def release(self) -> None:
-        """Have the connection continue with the request, whatever has become of its batch."""
+        """Have the connection continue with the request, whether or not its batch is committed."""
         self._partition.uncommitted.pop(self, None)
         if not self._is_ready:
             self._is_ready = True

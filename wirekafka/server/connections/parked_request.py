@@ -14,7 +14,7 @@ class Parked(Protocol):
 
     @property
     def must_complete(self) -> bool:
-        """Whether it is not abandoned as soon as the client has ended its side of the connection.
+        """Whether the request is served even if the client ends its side of the connection.
 
         A Produce request is a write: with acks=0, the client waits for nothing before it leaves.
         """

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from wirekafka.apis.shared.registry import Call
 from wirekafka.apis.shared.routes import BROKERS, CONTROLLERS, Route, Routes
+from wirekafka.apis.shared.turns import release
 from wirekafka.codec.compact import skip_tags
 from wirekafka.codec.message import MalformedMessage, Response
 from wirekafka.errors import Error, KafkaError, MalformedRequest
@@ -30,9 +31,10 @@ Buffer = bytes | bytearray | memoryview
 _REQUEST_HEADER = Struct(">Iih")
 _PRODUCE, _API_VERSIONS = 0, 18
 
-LARGE_BYTES = 1 << 15
-"""Larger requests are decoded in a thread, and their responses encoded there, unless they have
-records: such a request may have ten thousand elements, and more."""
+LARGE_BYTES = 1 << 14
+"""Larger requests are decoded in a thread, and their responses encoded there, unless they are large
+by records. An element may take one byte: a request of this size may hold the event loop for 30 ms.
+"""
 
 SMALLEST_REQUEST_BYTES = _REQUEST_HEADER.size
 
@@ -70,7 +72,7 @@ class Hook(Protocol):
     def handle(self, route: Route, request: Any, call: Call) -> Any:
         """Called in place of `route.handle`; returns a response, None, or a coroutine of these.
 
-        Raises what a handler may raise, or Refused.
+        Raises the errors of a handler, or Refused.
         """
 
 
@@ -90,10 +92,10 @@ class Pipeline:
     )
 
     def __init__(self, hook: Hook | None = None, routes: Routes = BROKERS):
-        """`routes` are those of the listeners' kind."""
+        """`routes` are the routes of the listeners' kind."""
         self.warnings = RepeatedWarnings()
         self.run_apart: Sync = sync_inline
-        """Runs what takes long for a large request while others are served."""
+        """Runs the long work for a large request while other requests are served."""
         self._routes = routes
         self._known_route = routes.known.get
         self.is_for_controllers = routes is CONTROLLERS
@@ -105,7 +107,7 @@ class Pipeline:
 
     @property
     def hook(self) -> Hook | None:
-        """What is called in place of the handlers; may be changed between two requests."""
+        """The hook that is called in place of the handlers; may be changed between two requests."""
         return self._inner
 
     @hook.setter
@@ -114,7 +116,7 @@ class Pipeline:
         self._use_hooks()
 
     def wrap(self, around: Callable[[Hook | None], Hook] | None) -> None:
-        """Put a hook around `hook`, whichever that is or becomes; None puts it off again."""
+        """Put a hook around the present and every later `hook`; None removes it."""
         self._around = around
         self._use_hooks()
 
@@ -165,8 +167,8 @@ class Pipeline:
         # Admit. A muted connection serves no request, so that muting needs no check here.
         if route.needs_authentication and not call.is_authenticated:
             raise Refused("a request before authentication", route.api.name)
-        if end - at > LARGE_BYTES and route.serves_large_apart:
-            return self._serve_apart(route, data[at:end], body_at - at, call, replies)
+        if end - at > LARGE_BYTES and (large := route.of_large(data, body_at, end)) is not None:
+            return self._serve_apart(large, data[at:end], body_at - at, call, replies)
         request, _ = route.decode(data, body_at, end)
         try:
             hook = self._hook
@@ -279,7 +281,15 @@ class Pipeline:
 class ParkedHandler:
     """A request whose handler waits for a future."""
 
-    __slots__ = ("_coroutine", "_pipeline", "_request", "_route", "_waited")
+    __slots__ = (
+        "_coroutine",
+        "_is_divided",
+        "_is_encoding",
+        "_pipeline",
+        "_request",
+        "_route",
+        "_waited",
+    )
 
     def __init__(
         self,
@@ -295,10 +305,13 @@ class ParkedHandler:
         self._coroutine = coroutine
         self._waited = waited
         """The future that the handler waits for; None if it only yields to the event loop."""
+        self._is_divided = waited is None
+        """Whether the handler has divided its work: the response may be large, too."""
+        self._is_encoding = False
 
     @property
     def must_complete(self) -> bool:
-        """Whether it is a Produce request."""
+        """Whether the request is a Produce request."""
         return self._route.key == _PRODUCE
 
     def when_ready(self, callback: Callable[[object], None]) -> None:
@@ -312,13 +325,22 @@ class ParkedHandler:
             try:
                 self._waited = self._coroutine.send(None)
             except StopIteration as done:
+                if self._is_encoding:
+                    replies.append(done.value)
+                    return True
                 if quotas is not None:
                     call.seen_ms = call.now_ms
                     charge(quotas, self._route, self._request, call, call.request_bytes)
                 if done.value is not None:
+                    if self._is_divided and not self._route.response_has_records:
+                        self._coroutine = self._encoded_and_released(done.value, call)
+                        self._is_encoding = True
+                        return self.resume(call, replies)
                     _report_throttling(self._route, done.value, call)
                     replies.add(self._route, call.correlation_id, done.value)
             else:
+                if self._waited is None:
+                    self._is_divided = True
                 if quotas is not None and quotas.measures_work:
                     call.pause_work(call.request_bytes)
                 return False
@@ -331,6 +353,36 @@ class ParkedHandler:
             self._coroutine.close()
         except Exception:
             logger.exception("Cancelling a waiting %s failed", self._route.api.name)
+
+    async def _encoded(self, response: Response, call: Call) -> Replies:
+        """Encode the response in a thread; the one that reports a failure if that is impossible."""
+        route, pipeline = self._route, self._pipeline
+        _report_throttling(route, response, call)
+        encode = partial(pipeline.encoded, route, call.correlation_id)
+        try:
+            return await computed(pipeline.run_apart, partial(encode, response))
+        except Exception as error:
+            failed = await self._failed(error, call)
+        _report_throttling(route, failed, call)
+        return await computed(pipeline.run_apart, partial(encode, failed))
+
+    async def _failed(self, error: Exception, call: Call) -> Response:
+        """The response that reports a failure. It may repeat the error for every element."""
+        route, request, pipeline = self._route, self._request, self._pipeline
+        reported = reported_error(route, error, call, pipeline.warnings)
+        if call.broker.quotas is not None:
+            charge_failure(call.broker.quotas, route, call)
+        return await computed(
+            pipeline.run_apart, lambda: route.api.failure(request, reported, call)
+        )
+
+    async def _encoded_and_released(self, response: Response, call: Call) -> Replies:
+        """As `_encoded`; then free the response, which may have a million elements."""
+        encoded = await self._encoded(response, call)
+        messages: list[Any] = [response]
+        del response
+        await computed(self._pipeline.run_apart, partial(release, messages))
+        return encoded
 
 
 class ParkedLarge(ParkedHandler):
@@ -356,7 +408,7 @@ class ParkedLarge(ParkedHandler):
             if encoded is not None:
                 replies.append(encoded)
             elif response is not None:
-                replies.add(self._route, call.correlation_id, response)
+                self._add(response, call, replies)
             return True
         if quotas is not None and quotas.measures_work:
             call.pause_work(call.request_bytes)
@@ -367,26 +419,33 @@ class ParkedLarge(ParkedHandler):
     ) -> tuple[Response | None, Replies | None]:
         """Return the response, and itself encoded, unless it may have records."""
         route, run_apart = self._route, self._pipeline.run_apart
+        call.run_apart = run_apart
         try:
             decode = partial(route.decode, frame, body_at, len(frame))
-            self._request, _ = await computed(run_apart, decode)
-        except MalformedMessage as error:
-            raise Refused("a malformed request", str(error)) from error
-        del frame, decode
-        response = await self._handled(call)
-        if response is None:
-            return None, None
-        _report_throttling(route, response, call)
-        if route.response_has_records:
-            return response, None
-        request, self._request = self._request, None
-        encode = partial(self._pipeline.encoded, route, call.correlation_id, response)
-        encoded = await computed(run_apart, encode)
-        # A million objects: freed at once, they would hold the event loop too.
-        messages = [request, response]
-        del encode, request, response
-        await computed(run_apart, partial(_release, messages))
-        return None, encoded
+            try:
+                self._request, _ = await computed(run_apart, decode)
+            except MalformedMessage as error:
+                raise Refused("a malformed request", str(error)) from error
+            del frame, decode
+            response = await self._handled(call)
+            if response is not None and route.response_has_records:
+                _report_throttling(route, response, call)
+                return response, None
+            encoded = None if response is None else await self._encoded(response, call)
+            # A million objects: freed at once, they would hold the event loop too.
+            messages = [self._request, response]
+            self._request = response = None
+            await computed(run_apart, partial(release, messages))
+            return None, encoded
+        finally:
+            call.run_apart = sync_inline
+
+    def _add(self, response: Response, call: Call, replies: Replies) -> None:
+        """Add a response that may have records, or the one that reports a failure."""
+        try:
+            replies.add(self._route, call.correlation_id, response)
+        except Exception as error:
+            self._pipeline.fail(self._route, self._request, error, call, replies)
 
     async def _handled(self, call: Call) -> Response | None:
         """The response of the handler, or of its failure."""
@@ -400,30 +459,7 @@ class ParkedLarge(ParkedHandler):
                 charge(quotas, route, request, call, call.request_bytes)
             return response
         except Exception as error:
-            reported = reported_error(route, error, call, self._pipeline.warnings)
-        if quotas is not None:
-            charge_failure(quotas, route, call)
-        # It may repeat the error for every element.
-        return await computed(
-            self._pipeline.run_apart, lambda: route.api.failure(request, reported, call)
-        )
-
-
-def _release(messages: list[Any]) -> None:
-    """Free the elements of messages one by one, so that other threads run in between.
-
-    What elements refer to is left as it is: it may be part of the broker's state.
-    """
-    elements = [
-        element
-        for message in messages
-        for field in message.fields
-        if field.is_array
-        for element in getattr(message, field.name) or ()
-    ]
-    messages.clear()
-    while elements:
-        elements.pop()
+            return await self._failed(error, call)
 
 
 def failure_response(
@@ -436,10 +472,10 @@ def failure_response(
 def reported_error(
     route: Route, error: Exception, call: Call, warnings: RepeatedWarnings
 ) -> KafkaError:
-    """The error that the client gets for what a handler raised, which is logged if unexpected.
+    """The error that the client gets for a handler's error, which is logged if unexpected.
 
     An error that is no KafkaError becomes UNKNOWN_SERVER_ERROR. Raises a Refused again, and raises
-    one for a MalformedRequest.
+    Refused for a MalformedRequest.
     """
     if isinstance(error, Refused):
         raise error

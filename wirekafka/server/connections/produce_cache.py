@@ -2,9 +2,9 @@
 
 A producer of small batches repeats the bytes around them in every request. The handler serves the
 first such request; the cache remembers its partition by these bytes and by the client's identity,
-and appends the batch of the next ones itself. Anything unusual, above all a batch that is refused,
-is left to the handler. A cached request takes 7 µs, one that is decoded, handled and its response
-encoded 14 (`python -m benchmarks.bare_loop`).
+and appends the batches of the next requests itself. Anything unusual, above all a refused batch, is
+left to the handler. A cached request takes 7 µs, a request that is decoded, handled and its
+response encoded 14 (`python -m benchmarks.bare_loop`).
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ _INDEX_BYTES = 5
 """The number of partitions and the index of the only one."""
 _TAGS_BYTES = 3
 OUTER_BYTES = _CLIENT_ID_AT + _TAGS_BYTES
-"""What a request has before its client id and behind its batch."""
+"""The bytes of a request before its client id and behind its batch, in all."""
 _TOPIC_ID_BYTES = 16
 _ID_VERSION = 13
 _ALL = -1
 VERSIONS = range(9, _ID_VERSION + 1)
-"""Those that can be served from the cache."""
+"""The versions that can be served from the cache."""
 _ATTRIBUTES_LOW_BYTE_AT = ATTRIBUTES_AT + 1
 _THROTTLE = slice(-5, -1)
 """The throttle time in a response: before the empty tagged section at its end."""
 _BATCH_BYTES, _MESSAGES = 4, 5
-"""Positions in `RepeatedProduce.counts`; the ones before are for batch sizes of so many bytes."""
+"""Positions in `RepeatedProduce.counts`; the positions before are for batch sizes of so many
+bytes."""
 _MOST = 8192
 """The largest number of requests remembered."""
 _LONGEST = 1024

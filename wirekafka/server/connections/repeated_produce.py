@@ -17,7 +17,7 @@ _OFFSETS = Struct(">qqq")
 
 
 class RepeatedProduce:
-    """What the repetitions of a request have in common; all but their batches is the same.
+    """The common part of a request's repetitions: everything except their batches.
 
     The response is encoded once, except for the correlation id and the partition's offsets.
     """
@@ -46,7 +46,7 @@ class RepeatedProduce:
         self.topic = topic.name, topic.topic_id
         """As the client names it: by an empty name or by the id of zeros."""
         self.counts: list[int] | None = None
-        """What was served, as `RepeatedRequests.counts`; None while there are no metrics."""
+        """The counts of served requests, as `RepeatedRequests.counts`; None without metrics."""
         self.account: Account | None = None
         self.is_limited = False
         """Whether a quota applies to the client's Produce requests."""

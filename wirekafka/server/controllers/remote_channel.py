@@ -26,7 +26,7 @@ from wirekafka.protocol.list_partition_reassignments import ListPartitionReassig
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.runtime.backoff import Backoff
 from wirekafka.runtime.driver import start
-from wirekafka.runtime.promise import Promise, pause
+from wirekafka.runtime.promise import Promise, computed, pause
 from wirekafka.server.controllers.controller_search import ControllerSearch, FoundController
 from wirekafka.server.peers.peer import Peer
 
@@ -47,7 +47,7 @@ _UNREACHABLE = frozenset({Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRoute:
-    """How a broker's channel reaches the controllers, and the broker's own metadata."""
+    """A channel's connections to the controllers, and the broker's own metadata."""
 
     search: ControllerSearch
     connect: Callable[[str, int], Peer]
@@ -109,13 +109,15 @@ class RemoteChannel(ControllerChannel):
 
         Raises KafkaError if the controller refuses the envelope, and REQUEST_TIMED_OUT.
         """
-        envelope = await self._general.send(envelopes.wrap(request, call), 0)
+        wrapped = await computed(call.run_apart, partial(envelopes.wrap, request, call))
+        envelope = await self._general.send(wrapped, 0)
         if envelope.error_code == Error.UNSUPPORTED_VERSION:
             # A controller with other versions became active; on a new connection the client
             # negotiates the versions again.
             call.close()
             return None
-        response = envelopes.unwrap(envelope, request, call)
+        unwrap = partial(envelopes.unwrap, envelope, request, call)
+        response = await computed(call.run_apart, unwrap)
         call.throttle_ms = max(call.throttle_ms, getattr(response, "throttle_time_ms", 0))
         if type(request) not in _READS:
             await self.follow()

@@ -71,7 +71,7 @@ class Controllers:
         )
 
     async def cluster_id(self) -> str:
-        """Request the cluster's id from the controllers until one of them responds."""
+        """Request the cluster's id from the controllers until a controller responds."""
         while self.search.cluster_id is None:
             try:
                 await self.search.find()

@@ -41,7 +41,7 @@ Collect = Callable[[bool], Iterable[str]]
 TimeoutError."""
 
 Health = Callable[[], str | None]
-"""Returns why something is not healthy; None if it is."""
+"""Returns the reason why the node is unhealthy; None if it is healthy."""
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 

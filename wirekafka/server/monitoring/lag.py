@@ -65,7 +65,8 @@ class LagTracker:
         self._stamps: dict[tuple[str, int, int], int | None] = {}
         """The timestamps that the last sample has needed, by topic, partition and position."""
         self._next_stamps: dict[tuple[str, int, int], int | None] = {}
-        """Those needed since then, which replace them after the next sample."""
+        """The timestamps needed since the last sample, which replace `_stamps` after the next
+        sample."""
         self._shares = ShareOffsets(broker, self._end)
         self._task: asyncio.Task[None] | None = None
         self.histories: dict[tuple[str, str], LagHistory] = {}
@@ -190,7 +191,7 @@ class LagTracker:
         members = set(self.member_clients())
         newest: dict[tuple[str, str, int], tuple[Reader, int]] = {}
         for reader in self._broker.readers.present(now_ms):
-            # One that has left its group goes on to fetch for a moment.
+            # A member that has left its group goes on to fetch for a moment.
             reader.is_member = reader.is_member or (reader.client_id, reader.host) in members
             if reader.is_member:
                 continue

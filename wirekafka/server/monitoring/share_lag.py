@@ -15,7 +15,7 @@ _END = Callable[[tuple[str, int]], int | None]
 
 
 class ShareProgress(NamedTuple):
-    """How far a share group has come in a partition."""
+    """The progress of a share group in a partition."""
 
     start_offset: int
     """The start offset of the share partition: all records below it are settled."""

@@ -114,5 +114,5 @@ class ShareCollector:
 
 def _in_flight(share: LedShare) -> tuple[int, int, int]:
     machine = share.machine
-    # As in Kafka, all offsets from the start offset on, those of settled records too.
+    # As in Kafka, all offsets from the start offset on, settled records included.
     return machine.locked_count, len(machine.in_flight), share.timed_out

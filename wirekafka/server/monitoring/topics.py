@@ -103,8 +103,8 @@ def _totals(counters: TopicTraffic) -> tuple[int, ...]:
 class PartitionCollector:
     """Each replica on this broker, and the broker's counts of replicas.
 
-    kafka_exporter reports each partition of the cluster once: here its leader does, and for a
-    partition without a leader the first of its replicas.
+    kafka_exporter reports each partition of the cluster once: here its leader reports it, and for a
+    partition without a leader the first replica.
     """
 
     def __init__(self, broker: Broker):

@@ -1,4 +1,4 @@
-"""The access token by which this node logs in at others, fetched before the last one expires."""
+"""The access token by which this node logs in at other nodes, fetched ahead of expiry."""
 
 from __future__ import annotations
 
@@ -47,10 +47,13 @@ class TokenFetchTimes:
 
 
 class NodeToken:
-    """A token for logins at the listeners of other nodes; all of them share one request for it."""
+    """A token for logins at the listeners of other nodes; all logins share one request for it."""
 
     def __init__(self, config: BrokerConfig, module: LoginModule):
-        """`config` is that of the mechanism on this node's listener. Raises ConfigError."""
+        """`config` is the configuration of the mechanism on this node's listener.
+
+        Raises ConfigError.
+        """
         self._endpoint = TokenEndpoint.of(config, module)
         self._tls = _context(module)
         self._fetching = TokenFetchTimes.of(config)
@@ -67,9 +70,9 @@ class NodeToken:
         self._task: asyncio.Task[None] | None = None
 
     async def get(self, now_ms: int) -> str:
-        """A token that is valid; a new one is fetched if the last one expires soon.
+        """A valid token; a new token is fetched if the last token expires soon.
 
-        While the provider fails, the last one is used as long as it is valid. Raises
+        While the provider fails, the last token is used as long as it is valid. Raises
         AuthenticationFailed.
         """
         if now_ms >= self._due_ms:

@@ -26,7 +26,7 @@ class TicketRenewal:
     """
 
     def __init__(self, config: BrokerConfig, login: KerberosLogin):
-        """`config` is that of the mechanism on this node's listener."""
+        """`config` is the configuration of the mechanism on this node's listener."""
         self._login = login
         self._factor = config.sasl_kerberos_ticket_renew_window_factor
         self._jitter = config.sasl_kerberos_ticket_renew_jitter

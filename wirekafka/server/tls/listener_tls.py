@@ -60,7 +60,7 @@ class ListenerTls:
         self._links: dict[TlsLink, Admission] = {}
         """The connections whose handshake is not complete."""
         self._begun: dict[TlsLink, None] = {}
-        """Those of them that have sent something, the oldest first."""
+        """The connections in a handshake that have sent something, the oldest first."""
         self._wanted: BrokerConfig | None = None
         """A configuration whose stores have still to be read."""
         self._reload: asyncio.Task[None] | None = None

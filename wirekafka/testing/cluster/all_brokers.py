@@ -20,7 +20,7 @@ _TOPICS = {"group": OFFSETS_TOPIC, "transaction": TRANSACTIONS_TOPIC}
 
 
 class AllBrokers(Engine):
-    """An `Engine` whose requests go to the broker that is responsible, as those of a client do.
+    """An `Engine` whose requests go to the responsible broker, as a client's requests do.
 
     Rules are in force at all brokers, which count their requests together.
     """
@@ -69,7 +69,7 @@ class AllBrokers(Engine):
         return topic, coordinator_partition(key, count)
 
     def any_member(self) -> Engine:
-        """A broker that reaches the others. Raises EngineGone if there is none."""
+        """A broker that reaches the other nodes. Raises EngineGone if there is none."""
         return self._do(self._nodes.reachable)[0]
 
     # Requests and data.

@@ -39,10 +39,10 @@ class Cluster(ClusterOperations, Lifecycle):
             producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers})
             cluster.kill(cluster.leader("orders", 0))
 
-    The brokers have the ids 1, 2, ..., and `cluster[1]` is the first one, as a `Broker`. The
-    controllers are nodes of their own, with the ids 101, 102, ... `async with` works too. What a
-    method of `Broker` does at one broker, the same method does here at the broker that is
-    responsible, or at all of them. Methods may be called from any thread.
+    The brokers have the ids 1, 2, ..., and `cluster[1]` is the first broker, as a `Broker`. The
+    controllers are nodes of their own, with the ids 101, 102, ... `async with` works too. A method
+    of `Broker` acts here on the responsible broker, or on all brokers. Methods may be called from
+    any thread.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class Cluster(ClusterOperations, Lifecycle):
     ):
         """Check the arguments; the cluster starts by `start` or by entering the `with`.
 
-        nodes: Kafka's options of single nodes, by node id, as {1: {"broker.rack": "a"}}.
-        config, options: Kafka's options of all nodes. The others are as for `Broker`.
+        nodes: Kafka's options of single nodes, by node id, as {1: {"broker.rack": "a"}}. config,
+        options: Kafka's options of all nodes. All other arguments are as for `Broker`.
 
         Raises ValueError for a name or value that Kafka rejects, TypeError for a wrong type.
         """
@@ -110,7 +110,7 @@ class Cluster(ClusterOperations, Lifecycle):
         return self._members[broker]
 
     def __iter__(self) -> Iterator[int]:
-        """The ids of all brokers, also of those that are down."""
+        """The ids of all brokers, also of stopped brokers."""
         return iter(self._layout.broker_ids)
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ class Cluster(ClusterOperations, Lifecycle):
 
     @property
     def controllers(self) -> list[int]:
-        """The ids of all controllers, also of those that are down."""
+        """The ids of all controllers, also of stopped controllers."""
         return list(self._layout.controller_ids)
 
     @property
@@ -133,7 +133,7 @@ class Cluster(ClusterOperations, Lifecycle):
         """Start the cluster, or these nodes of it again, and return once clients are served.
 
         A broker that was killed starts once its session with the controllers has expired. Raises
-        OSError, ValueError, and TimeoutError if the other nodes do not let one of these join.
+        OSError, ValueError, and TimeoutError if the other nodes do not let a started node join.
         """
         if nodes:
             self._on_nodes(nodes).thread.complete(self._running.start_nodes(nodes))
@@ -172,8 +172,8 @@ class Cluster(ClusterOperations, Lifecycle):
     def stop(self, *nodes: int) -> None:
         """Stop the cluster, or these nodes of it, cleanly, as SIGTERM does.
 
-        A broker first hands its leaderships over to others. Without nodes, a second call does
-        nothing.
+        A broker first hands its leaderships over to other brokers. Without nodes, a second call
+        does nothing.
         """
         if nodes:
             self._on_nodes(nodes).thread.complete(self._running.stop_nodes(nodes))
@@ -296,6 +296,6 @@ class Cluster(ClusterOperations, Lifecycle):
 
 
 def _end(nodes: Nodes) -> None:
-    """End what is left of a cluster that was stopped, or could not be started."""
+    """End the remains of a cluster that was stopped, or could not be started."""
     nodes.thread.do(nodes.abort)
     nodes.thread.close()

@@ -13,7 +13,7 @@ from wirekafka.testing.hooks.traffic import Traffic
 
 
 class Home(Protocol):
-    """What a broker needs of its cluster; `Cluster` implements it."""
+    """The interface of a cluster for its brokers; `Cluster` implements it."""
 
     directory: str
     clock: Clock
@@ -26,10 +26,10 @@ class Home(Protocol):
 
 
 class ClusterBroker(Broker):
-    """One broker of a cluster: faults, recorded requests and records are those of this broker.
+    """One broker of a cluster, with its own faults, recorded requests and records.
 
-    Its `records` are those of its own replicas, and its `groups` those that it coordinates.
-    Topics, users and the clock are those of the whole cluster.
+    `records` has the records of its own replicas, `groups` the groups that it coordinates. Topics,
+    users and the clock belong to the whole cluster.
     """
 
     def __init__(self, cluster: Home, node_id: int, engine: Engine, address: tuple[str, int]):

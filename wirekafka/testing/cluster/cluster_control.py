@@ -1,4 +1,4 @@
-"""What the control port does at a cluster under test."""
+"""The actions of the control port on a cluster under test."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ControlledCluster(Controlled, Protocol):
 
 
 class ClusterControl(Control):
-    """Answers requests about a cluster; those below /brokers/<id> are about one broker."""
+    """Answers requests about a cluster, and about one broker below /brokers/<id>."""
 
     def __init__(self, cluster: ControlledCluster):
         super().__init__(cluster)

@@ -75,7 +75,7 @@ class Nodes:
         return dict(zip(self.brokers, addresses, strict=True))
 
     async def stop(self) -> None:
-        """Stop all nodes, cleanly if there is a controller; the last ones have no successor."""
+        """Stop all nodes, cleanly if there is a controller; the last nodes have no successor."""
         self.end_faults()
         if self.active is not None:
             await _all(each.stop_node() for each in self.brokers.values())
@@ -133,7 +133,7 @@ class Nodes:
             self.links.resume(node_id)
 
     def isolate(self, node_id: int) -> None:
-        """Cut the links between a node and all others."""
+        """Cut the links between a node and all other nodes."""
         self.isolated.add(node_id)
         self.links.isolate(node_id)
 
@@ -153,7 +153,7 @@ class Nodes:
 
     @property
     def active(self) -> int | None:
-        """The id of the active controller; None while there is none that others can reach."""
+        """The id of the active controller; None while no reachable controller is active."""
         reachable = self.controllers.keys() - self.paused - self.isolated
         found = [id for id in reachable if self.controllers[id].is_active]
         return max(found, key=lambda id: self.controllers[id].epoch, default=None)
@@ -169,7 +169,7 @@ class Nodes:
         return self.reachable()[0].node.broker.image
 
     def reachable(self) -> list[Engine]:
-        """The brokers that run and reach the others. Raises EngineGone if there is none."""
+        """The brokers that run and reach other nodes. Raises EngineGone if there is none."""
         found = [
             broker
             for id, broker in self.brokers.items()
@@ -191,7 +191,7 @@ class Nodes:
 
 
 async def _all(awaited: Iterable[Awaitable[T]]) -> list[T]:
-    """The results of all, awaited together; each of them has ended when one has failed."""
+    """The results of all awaitables; if one fails, all have ended before its error is raised."""
     ended = await asyncio.gather(*awaited, return_exceptions=True)
     for each in ended:
         if isinstance(each, BaseException):

@@ -18,22 +18,22 @@ from wirekafka.testing.faults import State
 from wirekafka.testing.operations import Operations
 
 Condition = Callable[[MetadataImage], bool]
-"""What can be asked of a node's metadata."""
+"""The queries of a node's metadata."""
 
 _TIMEOUT_MS = 30_000
 
 
 class ClusterOperations(Operations):
-    """What a test does with a cluster that runs, beside what it does with a broker."""
+    """The operations of a test on a running cluster, beside the operations on a broker."""
 
     @property
     @abstractmethod
     def controllers(self) -> list[int]:
-        """The ids of all controllers, also of those that are down."""
+        """The ids of all controllers, also of stopped controllers."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[int]:
-        """The ids of all brokers, also of those that are down."""
+        """The ids of all brokers, also of stopped brokers."""
 
     @property
     @abstractmethod
@@ -68,7 +68,7 @@ class ClusterOperations(Operations):
         """Cut nodes off from every other node, until `heal` or the end of the `with`.
 
         Clients still reach them: close their connections by `cluster[1].refuse_connections()`.
-        What nodes send to each other meanwhile is delivered when it ends.
+        Messages between nodes are delivered when the isolation ends.
         """
         running = self._on_nodes(nodes)
         return State(
@@ -83,7 +83,7 @@ class ClusterOperations(Operations):
         running.thread.do(_for_each, running.heal, nodes or (*self, *self.controllers))
 
     def slow(self, a: int, b: int, seconds: float) -> State:
-        """Deliver what two nodes send to each other `seconds` later, until the `with` ends.
+        """Delay the messages between two nodes by `seconds`, until the `with` ends.
 
         A later call for the same nodes replaces it; 0 seconds is the normal network.
         """
@@ -101,7 +101,7 @@ class ClusterOperations(Operations):
 
     @property
     def controller(self) -> int | None:
-        """The id of the active controller; None while there is none that others can reach."""
+        """The id of the active controller; None while no reachable controller is active."""
         running = self._running
         return running.thread.do(lambda: running.active)
 
@@ -130,7 +130,7 @@ class ClusterOperations(Operations):
         """Make a broker of the ISR the leader of a partition, and its preferred leader.
 
         Returns when all brokers know it. Raises LookupError for a broker without a replica,
-        KafkaError(PREFERRED_LEADER_NOT_AVAILABLE) for one that is not in the ISR.
+        KafkaError(PREFERRED_LEADER_NOT_AVAILABLE) for a broker outside the ISR.
         """
         replicas = self.replicas(topic, partition)
         if to not in replicas:
@@ -170,9 +170,9 @@ class ClusterOperations(Operations):
     ) -> None:
         """Make another broker the coordinator of a group or transactional id.
 
-        `to` None is another one of the ISR. With `seconds`, nobody coordinates it for that time,
-        and then the same broker again, as for a single broker. Raises LookupError if no client
-        has looked for the coordinator yet.
+        `to` None is another broker of the ISR. With `seconds`, no broker coordinates it for that
+        time, and then the same broker again, as for a single broker. Raises LookupError if no
+        client has looked for the coordinator yet.
         """
         where = self._coordinating(group, transactional_id)
         if seconds:
@@ -252,7 +252,7 @@ def _names(nodes: tuple[int, ...]) -> str:
 
 
 def _make_preferred(engine: Engine, topic: str, partition: int, order: Sequence[int]) -> None:
-    """Order the replicas of a partition, and elect the first one. Raises KafkaError."""
+    """Order the replicas of a partition, and elect the first replica. Raises KafkaError."""
     kind = AlterPartitionReassignmentsRequest.ReassignableTopic
     move = kind.ReassignablePartition(partition_index=partition, replicas=list(order))
     response: Any = engine.ask(

@@ -11,7 +11,7 @@ from wirekafka.testing.net import BETWEEN_NODES
 from wirekafka.testing.settings import broker_settings, given_settings
 
 FIRST_CONTROLLER = 101
-"""The node id of the first controller, so that those of the brokers begin at 1."""
+"""The node id of the first controller, so that the ids of brokers begin at 1."""
 CONTROLLERS = "CONTROLLER"
 LOOPBACK = "127.0.0.1"
 
@@ -28,7 +28,7 @@ _FOR_TESTS = {
     "replica.fetch.backoff.ms": "50",
     "group.initial.rebalance.delay.ms": "0",
 }
-"""Defaults for tests: a broker that is gone is replaced after a second instead of nine."""
+"""Defaults for tests: a lost broker is fenced after a second instead of nine."""
 
 _OF_THE_CLUSTER = (
     "node.id",
@@ -45,7 +45,7 @@ _OF_THE_CONTROLLERS = ("controller.listener.names", "controller.quorum.voters")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLayout:
-    """The nodes of a cluster, and the settings of all of them and of single ones."""
+    """The nodes of a cluster, and the settings of all nodes and of single nodes."""
 
     brokers: int
     controllers: int
@@ -57,7 +57,7 @@ class ClusterLayout:
     """With which the nodes log in to each other, in a cluster with an authorizer."""
 
     def with_single(self, single: Mapping[int, Mapping[str, str]]) -> ClusterLayout:
-        """The same nodes with settings of single ones."""
+        """The same nodes with settings of single nodes."""
         return replace(self, single=single)
 
     @property

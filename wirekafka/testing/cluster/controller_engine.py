@@ -74,7 +74,7 @@ class ControllerEngine:
             node.abort()
 
     def pause(self) -> None:
-        """Hold back the timers; the links to it are held back by the network."""
+        """Hold back the timers; the network holds back the links to the controller."""
         self._clock.pause()
 
     def resume(self) -> None:

@@ -1,4 +1,4 @@
-"""What a recorded exchange did with each partition, in the words of its report."""
+"""The effect of a recorded exchange on each partition, in the words of its report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMES = {
     -5: "the latest tiered offset",
     -6: "the earliest offset not in the remote tier",
 }
-"""What the special timestamps of ListOffsets ask for."""
+"""The meaning of the special timestamps of ListOffsets."""
 
 
 def names_of_ids(request: Any, name_of: NameOf) -> dict[bytes, str]:
@@ -100,7 +100,7 @@ def _records(count: int) -> str:
 
 
 def _count(records: Any) -> int | None:
-    """How many records these batches have; None for those that were dropped or have no batches."""
+    """The number of records in these batches; None without batches, or if they were dropped."""
     if records is None:
         return None
     try:

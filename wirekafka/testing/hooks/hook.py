@@ -127,7 +127,7 @@ class FaultsAndTraffic:
         return response
 
     async def _through(self, served: _Served, rules: list[LiveRule]) -> Any:
-        # A fault before the request is applied hides those that would come after it.
+        # A fault before the request is applied hides the faults after it.
         for rule in rules:
             if not rule.spec.applied and await _intervene(rule):
                 return served.dropped()
@@ -182,13 +182,13 @@ class _Served:
         self.call.close()
 
     def replaced(self, error: Error, response: Any) -> Any:
-        """An error response in place of the handler's `response`; None if that is None."""
+        """An error response in place of the handler's `response`; None in place of None."""
         if response is None:
             return None
         return self._refusal(self._request, error)
 
     async def failed(self, rule: LiveRule) -> Any:
-        """Fail the request, or those partitions that the rule names, and serve the rest."""
+        """Fail the request, or the partitions that the rule names, and serve all others."""
         spec, request = rule.spec, self._request
         if not spec.names_partitions:
             return self._silenced(self._refusal(request, spec.error))

@@ -1,4 +1,4 @@
-"""Fault rules: which requests a rule matches, what it does to them, and its counters."""
+"""Fault rules: the requests that a rule matches, its effect on them, and its counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wirekafka.testing.settings import unknown
 
 
 class RuleKind(Enum):
-    """What a rule does to a request."""
+    """The effects of a rule on a request."""
 
     FAIL = "fail"
     DELAY = "delay"
@@ -137,7 +137,7 @@ class LiveRule:
                 timer.cancel()
 
     def release(self) -> None:
-        """Let waiting requests continue, and hold no further ones."""
+        """Let waiting requests continue, and hold no further requests."""
         self._is_released = True
         for held in self._held:
             _resume(held)
@@ -210,7 +210,7 @@ class RuleBook:
         return self._rules[number]
 
     def clear(self) -> None:
-        """Take all rules out of force, also those that another book has numbered."""
+        """Take all rules out of force, also rules that another book has numbered."""
         for number in list(self._rules):
             self.remove(number)
         self.by_api.clear()
@@ -227,7 +227,7 @@ class RuleBook:
 
 
 def api_names(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Kafka's names of APIs, "*" being all. Raises ValueError for one that is not served."""
+    """Kafka's names of APIs, "*" being all. Raises ValueError for an API that is not served."""
     known = [each.name for each in routes.BROKERS.served()]
     names = []
     if not isinstance(given, str | Iterable):
@@ -247,8 +247,10 @@ def api_names(given: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def check(spec: RuleSpec) -> None:
-    """Raise ValueError, saying what to write instead, for a rule that can never match, and
-    TypeError for a value of the wrong type."""
+    """Raise ValueError, with a proposal, for a rule that can never match.
+
+    Raises TypeError for a value of the wrong type.
+    """
     _check_types(spec)
     if spec.nth is not None and spec.nth < 1:
         raise ValueError(f"nth={spec.nth} never comes: the first request is nth=1")

@@ -96,7 +96,7 @@ def partition_list(entry: Any) -> str | None:
 
 
 def fields_of(kind: Any) -> set[str]:
-    """The names of all fields in a message class, nested ones included."""
+    """The names of all fields in a message class, nested fields included."""
     names = set()
     for field in kind.fields:
         names.add(field.name)

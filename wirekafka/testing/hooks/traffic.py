@@ -15,7 +15,7 @@ from wirekafka.testing.hooks.names import AnyApi
 from wirekafka.testing.hooks.subjects import Subjects
 
 KEPT = 10_000
-"""How many exchanges are kept; older ones are dropped."""
+"""How many exchanges are kept; older exchanges are dropped."""
 KEPT_RECORD_BYTES = 16 << 20
 """How many bytes of produced records are kept; `records` of older requests become None."""
 
@@ -43,7 +43,7 @@ class Exchange:
     response: Any = None
     is_done: bool = False
     faults: tuple[str, ...] = ()
-    """The rules that acted on it."""
+    """The rules that acted on the exchange."""
     broker_id: int = 1
     """The broker that was asked."""
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
@@ -215,9 +215,9 @@ class Traffic:
     def assert_committed(
         self, group: str, topic: str, partition: int, offset: int, times: int | None = None
     ) -> None:
-        """Raise AssertionError unless the group has committed that offset without an error.
+        """Raise AssertionError unless the group has committed the offset without an error.
 
-        `times` is the exact number of such commits; None is at least one.
+        `times` is the exact number of commits; None is one or more.
         """
         __tracebackhide__ = True
         commits = [

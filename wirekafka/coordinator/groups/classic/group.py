@@ -99,7 +99,7 @@ class ClassicGroup(Group):
 
     @property
     def member_count(self) -> int:
-        """The number of members, without those that have only got a member id."""
+        """The number of members, without pending members that have only got an id."""
         return len(self.members)
 
     def clients(self) -> Iterable[tuple[str, str]]:
@@ -197,7 +197,7 @@ class ClassicGroup(Group):
     # Members
 
     def add(self, member: ClassicMember) -> None:
-        """Add a member; the first one becomes the leader."""
+        """Add a member; the first member becomes the leader."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader_id is None:
@@ -255,7 +255,7 @@ class ClassicGroup(Group):
         return self.change(member, protocols=protocols)
 
     def park_join(self, member: ClassicMember, ticket: Ticket[Joined]) -> Ticket[Joined] | None:
-        """Park a JoinGroup; returns the ticket of an earlier one of the same member."""
+        """Park a JoinGroup; returns the ticket of the same member's earlier JoinGroup."""
         self.change(member, join_ticket=ticket)
         self._awaiting_joins += member.join_ticket is None
         return member.join_ticket
@@ -268,7 +268,7 @@ class ClassicGroup(Group):
         return member.join_ticket
 
     def park_sync(self, member: ClassicMember, ticket: Ticket[Synced]) -> Ticket[Synced] | None:
-        """Park a SyncGroup; returns the ticket of an earlier one of the same member."""
+        """Park a SyncGroup; returns the ticket of the same member's earlier SyncGroup."""
         self.change(member, sync_ticket=ticket)
         return member.sync_ticket
 

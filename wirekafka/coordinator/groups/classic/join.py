@@ -48,7 +48,7 @@ class Joins:
             case GroupState.EMPTY:
                 return True
             case GroupState.PREPARING_REBALANCE:
-                # Members that have not rejoined may never do so: count only those that wait.
+                # Members that have not rejoined may never do so: count only waiting members.
                 waits = member is not None and member.join_ticket is not None
                 return waits or group.awaiting_joins < limit
             case _:

@@ -102,7 +102,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
             )
 
     def sync(self, command: Sync, ticket: Ticket[Synced], turn: Turn) -> None:
-        """Respond to the request or park it; the leader's SyncGroup completes all parked ones."""
+        """Respond to the request or park it; the leader's SyncGroup completes parked requests."""
         group = self._joined_group(command.group_id)
         member = group.validate_member(command.member_id, command.instance_id)
         if command.generation_id != group.generation_id:

@@ -12,7 +12,7 @@ from wirekafka.runtime.machine import Ticket
 class ClassicMember(NamedTuple):
     """An immutable member, which copies of its group can share.
 
-    `join_ticket` and `sync_ticket` are those of parked requests. `is_new` is true until the
+    `join_ticket` and `sync_ticket` are the tickets of parked requests. `is_new` is true until the
     member's first generation begins.
     """
 

@@ -33,7 +33,7 @@ class ConsumerHeartbeat(Command["ConsumerHeartbeatReply"]):
     """ConsumerGroupHeartbeat. The reply is a `ConsumerHeartbeatReply`.
 
     None and -1 mean that the field is unchanged. `fresh_id` becomes the id of a member that has
-    none; `visible` returns those of some topics that the member may describe.
+    none; `visible` returns the given topics that the member may describe.
     """
 
     group_id: str

@@ -1,4 +1,4 @@
-"""The broker options of consumer groups, and what else their machines depend on."""
+"""The broker options of consumer groups, and the other dependencies of their machines."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
             self._put(old.without_assignment())
 
     def put_moved(self, moved: ConsumerMember) -> None:
-        """Apply the current-assignment record of this member, which equals what replay returns."""
+        """Apply this member's current-assignment record; the result equals the record's replay."""
         self._put(moved)
 
     def replay_regex(self, record: ConsumerRegexRecord) -> None:

@@ -193,7 +193,7 @@ class ConsumerHeartbeats:
     def _member(
         self, group: ConsumerGroup, command: ConsumerHeartbeat, turn: Turn
     ) -> ConsumerMember:
-        """Return the member that sent the heartbeat, or a new one; raises `KafkaError`."""
+        """Return the member that sent the heartbeat, or a new member; raises `KafkaError`."""
         member_id = command.member_id or command.fresh_id
         if command.instance_id is not None:
             return self._static_member(group, member_id, command, turn)

@@ -218,7 +218,7 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
         return group
 
     def _joined(self, command: ConsumerHeartbeat, turn: Turn) -> ConsumerGroup:
-        """Return the member's group, or a new one, which may replace an empty classic group."""
+        """Return the member's group, or a new group, which may replace an empty classic group."""
         group = self.groups.get(command.group_id)
         if isinstance(group, ConsumerGroup):
             return group
@@ -292,7 +292,7 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
     # Offsets
 
     def check_commit(self, group: ConsumerGroup, command: CommitOffsets, turn: Turn) -> None:
-        """Check the member epoch (KIP-1251 permits older ones for owned partitions)."""
+        """Check the member epoch (KIP-1251 permits older epochs for owned partitions)."""
         check_commit(group, command)
 
     def check_transactional_commit(

@@ -1,4 +1,4 @@
-"""Removes members from consumer groups: those that leave and those that are expelled."""
+"""Removes members from consumer groups, whether they leave or are expelled."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ class Departures:
     def remove(
         self, group: ConsumerGroup, members: Sequence[ConsumerMember], turn: Turn
     ) -> Steps[None] | None:
-        """Remove members and begin a new epoch, in which others get their partitions.
+        """Remove members and begin a new epoch, in which other members get their partitions.
 
-        Returns the steps that remain if this converts the group to a classic one.
+        Returns the remaining steps if this converts the group to a classic group.
         """
         if not members:
             return None

@@ -55,7 +55,7 @@ class ConsumerMember(NamedTuple):
     """A member, as its two records store it; `classic` is set for the classic protocol.
 
     `requested_topics` are the topics in the order of the request that is being processed: Kafka
-    iterates over them in this order until they are stored, and in that of the record afterwards.
+    iterates over them in this order until they are stored, and in the record's order afterwards.
     """
 
     member_id: str
@@ -76,7 +76,7 @@ class ConsumerMember(NamedTuple):
     revoking: OwnedPartitions = NOTHING_OWNED
 
     def is_stored_as(self, stored: ConsumerMember) -> bool:
-        """Whether a member that was read from the records is the same as this one."""
+        """Whether a member that was read from the records equals this member."""
         return self._replace(requested_topics=None) == stored
 
     def is_reconciled_to(self, epoch: int) -> bool:
@@ -177,7 +177,7 @@ assert ConsumerMember._fields[_UNMOVED_FIELDS:] == (
 def classic_metadata(
     session_timeout_ms: int, protocols: Iterable[tuple[str, bytes]]
 ) -> ClassicMetadata:
-    """Return what a member of the classic protocol sent in JoinGroup, as stored."""
+    """Return the JoinGroup metadata of a member of the classic protocol, as stored."""
     return ClassicMetadata(
         session_timeout_ms=session_timeout_ms,
         supported_protocols=[
@@ -200,7 +200,7 @@ def same_owned(one: OwnedPartitions, other: OwnedPartitions) -> bool:
 
 
 def is_as_replayed(before: ConsumerMember, after: ConsumerMember) -> bool:
-    """Whether the replay of a member's new assignment would return this very state of it.
+    """Whether the replay of a member's new assignment would return this very state.
 
     `before` is the member as replayed. The order of partitions could differ.
     """
@@ -210,7 +210,7 @@ def is_as_replayed(before: ConsumerMember, after: ConsumerMember) -> bool:
 
 
 def _is_in_record_order(owned: OwnedPartitions) -> bool:
-    """Whether partitions of at most one topic are in the order of those read from a record."""
+    """Whether partitions of at most one topic are in the order of a record's partitions."""
     for partitions in owned.values():
         listed = list(partitions)
         if integers_in_order(listed, grown_capacity(len(listed))) != listed:

@@ -13,9 +13,9 @@ from wirekafka.coordinator.java_order import sized_capacity, uuids_in_order
 
 
 def assign_ranges(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
-    """Return the targets of all members; static ones come first, by instance id.
+    """Return the targets of all members; static members come first, by instance id.
 
-    A static member so keeps its partitions when it restarts.
+    A static member thus keeps its partitions when it restarts.
     """
     if not task.members:
         return {}

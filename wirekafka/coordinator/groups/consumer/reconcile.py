@@ -37,7 +37,7 @@ class AssignmentAim(NamedTuple):
 
     `topic_ids` are the existing topics of the member's current subscription, whatever the target
     was computed for; `has_topics` says that it subscribes to any topic, existing or not.
-    `owner_epochs` returns the epoch of the owner of each partition of a topic that has one.
+    `owner_epochs` returns the owner's epoch of each owned partition of a topic.
     """
 
     epoch: int
@@ -78,7 +78,7 @@ def reconcile(member: ConsumerMember, aim: AssignmentAim, reported: Reported) ->
 def in_epoch_of_same_target(
     member: ConsumerMember, epoch: int, target: Assignment
 ) -> ConsumerMember | None:
-    """Return what `reconcile` does for a member that owns exactly its target, all of one topic.
+    """Return the result of `reconcile` for a member that owns exactly its target in one topic.
 
     Returns None for any other member. The topic exists, and the member subscribes to it.
     """
@@ -135,7 +135,7 @@ def _trim(member: ConsumerMember, aim: AssignmentAim, reported: Reported) -> Con
 
 
 class _Difference:
-    """What a member keeps, revokes and gets; `withheld` says that a partition is not free."""
+    """The partitions that a member keeps, revokes and gets; `withheld` if any is not free."""
 
     def __init__(self, member: ConsumerMember, aim: AssignmentAim):
         self.kept: _Owned = {}

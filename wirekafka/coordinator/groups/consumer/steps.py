@@ -277,7 +277,7 @@ class MemberSteps:
     ) -> ConsumerMember | None:
         """Return a member that owns its target already in the target's epoch; None for others.
 
-        So do most members when one has left. The result is that of `reconcile`.
+        Most members own their target when another has left. The result equals `reconcile`'s.
         """
         if len(goal.target) != 1 or member.regex or member.requested_topics is not None:
             return None

@@ -86,9 +86,9 @@ def _keep(
 ) -> Steps[tuple[dict[str, Assignment], dict[str, Target], list[tuple[str, int]]]]:
     """Let members keep their share and add the rest to `free`.
 
-    Returns the targets that lose a part of their one topic, the other targets that change by it,
-    and the room per member. If the partitions cannot be divided evenly, as many members as
-    partitions are left over may have one more: those that have it already, as long as enough such
+    Returns the targets that lose a part of their one topic, the other changed targets, and the room
+    per member. If the partitions cannot be divided evenly, the surplus partitions are given one to
+    a member: first to members that have a surplus partition already, as long as enough surplus
     places remain for later members.
     """
     members = len(task.members)
@@ -103,7 +103,7 @@ def _keep(
             quota = share + may_have_extra
             if quota and len(member.target) == 1 and not member.target.keys() - topic_ids:
                 [(topic, partitions)] = member.target.items()
-                # As `Target.keep`: those that are left stay in their order.
+                # As `Target.keep`: the remaining partitions stay in their order.
                 cut[member_id] = {topic: partitions[:quota]}
                 free += [(topic, partition) for partition in partitions[quota:]]
                 left = 0
@@ -274,7 +274,8 @@ def _lightest(members: Sequence[int], sizes: list[int]) -> Iterator[tuple[int, i
 class _Heaviest:
     """The members, sorted by size, in the order to take partitions from: `_lightest` reversed.
 
-    Members that have no more partitions to give are excluded, and no longer block those below them.
+    Members without more partitions to give are excluded, and no longer block the members below
+    them.
     """
 
     def __init__(self, members: list[int], sizes: list[int]):

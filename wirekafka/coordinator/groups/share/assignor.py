@@ -211,7 +211,7 @@ def _keep(
     shares: _Shares[_Whole],
     target: Target,
 ) -> None:
-    """Count a member's partitions of subscribed topics, and drop the others from its target."""
+    """Count a member's partitions of subscribed topics, and drop all others from its target."""
     for topic, partitions in held.items():
         if topic not in topic_ids:
             target.drop(topic)

@@ -1,4 +1,4 @@
-"""What the leader of share partitions has done since the start of its broker, as plain numbers."""
+"""The counters of a leader of share partitions since its start, as plain numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ShareCounts:
     """The counters of all share partitions that a broker has led."""
 
     acknowledged: Counter[int] = field(default_factory=Counter)
-    """Records by the type of their acknowledgement, also of those that were refused."""
+    """Records by the type of their acknowledgement, refused acknowledgements included."""
     dead_letters: defaultdict[str, DeadLetterCounts] = field(
         default_factory=lambda: defaultdict(DeadLetterCounts)
     )

@@ -78,7 +78,7 @@ class DeadLetterWriter:
     """Writes the dead letters of all groups, here or to the brokers that lead the partitions."""
 
     def __init__(self, host: DeadLetterHost, counts: Mapping[str, DeadLetterCounts]):
-        """`counts` has those of each group."""
+        """`counts` has the counters of each group."""
         self._host = host
         self._counts = counts
         self._pauses = Pauses(host.clock)
@@ -86,11 +86,10 @@ class DeadLetterWriter:
     async def write(self, group_id: str, source: Partition, letters: DeadLetters) -> None:
         """Append one record for each dead letter of a partition, and wait until all are committed.
 
-        A record has Kafka's headers. It has the original's key and value if the group is
-        configured to copy them, the log still has the original, and the original, or its batch if
-        that is compressed, is not beyond the topic's max.message.bytes. Temporary errors are
-        retried.
-        Raises UnusableTopic, KafkaError.
+        A record has Kafka's headers. It has the original's key and value if the group is configured
+        to copy them, the log still has the original, and the original, or its compressed batch, is
+        not beyond the topic's max.message.bytes. Temporary errors are retried. Raises
+        UnusableTopic, KafkaError.
         """
         topic = self._topic(group_id)
         if topic not in self._host.image.topics:
@@ -244,7 +243,7 @@ class _Batch(NamedTuple):
         return encode_batch(records), offsets.start + len(records)
 
     def _headers(self) -> tuple[Sequence[tuple[str, bytes]], str, Sequence[tuple[str, bytes]]]:
-        """The headers before the one with the offset, the name of that, and those after it."""
+        """The headers before the offset's header, the name of that header, the headers after it."""
         source, letters = self.source, self.letters
         return (
             (
@@ -263,12 +262,12 @@ class _Batch(NamedTuple):
 async def _originals(
     source: Partition, offsets: range, most_bytes: int
 ) -> tuple[int, dict[int, _Content]]:
-    """Read the records at these offsets, or as many of them as one read returns.
+    """Read the records at these offsets, or as many as one read returns.
 
     Returns the last offset that was read, and the contents by offset. Records that cannot be read
-    are left out, as in Kafka: their dead letters have headers only. So are records, and all of a
-    compressed batch, of more than `most_bytes`. Reading ends with the batch that makes the contents
-    as large as that.
+    are left out, as in Kafka: their dead letters have headers only. Records of more than
+    `most_bytes`, and compressed batches of more, are left out, too. Reading ends with the batch
+    that makes the contents as large as `most_bytes`.
     """
     first, last = offsets[0], offsets[-1]
     contents: dict[int, _Content] = {}
@@ -291,7 +290,7 @@ async def _originals(
 
 
 def _copied(batch: memoryview, header: BatchHeader, most_bytes: int) -> list[Record]:
-    """The records of a batch that are copied; none of a batch that is broken or too large."""
+    """The copied records of a batch; none if the batch is broken or too large."""
     if header.is_control:
         return []
     try:

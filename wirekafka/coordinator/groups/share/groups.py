@@ -1,7 +1,7 @@
 """The operations of share groups that involve both their coordinator and the stored states.
 
 Group coordinators initialize the states of share partitions and delete them; each step is recorded
-in the group, so that another heartbeat or request resumes what an error has ended.
+in the group, so that another heartbeat or request resumes after an error.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class ShareHeartbeats:
     """Processes heartbeats, and the loss of members.
 
     Its soft state, by group id: `_refreshed`, the groups whose topics were checked since topics
-    last changed; `_settled`, those whose share partitions all had a stored state then; and the time
-    when the topics record of each group was last written.
+    last changed; `_settled`, the groups whose share partitions all had a stored state then; and the
+    time when the topics record of each group was last written.
     """
 
     def __init__(self, context: ShareGroupContext):
@@ -141,7 +141,7 @@ class ShareHeartbeats:
         return key, now_ms + options.session_timeout_ms, options
 
     def remove(self, group: ShareGroup, member_id: str, turn: Turn) -> None:
-        """Remove a member and begin a new epoch, in which others get its partitions."""
+        """Remove a member and begin a new epoch, in which other members get its partitions."""
         member = group.members[member_id]
         turn.records.extend(share_removal(group.group_id, member_id))
         names = group.subscriptions.after(member, ShareMember(member_id=member_id))
@@ -154,7 +154,7 @@ class ShareHeartbeats:
         turn.cancel(ShareSessionKey(group.group_id, member_id))
 
     def _member(self, group: ShareGroup, command: ShareHeartbeat) -> ShareMember:
-        """Return the member that sent the heartbeat, or a new one; raises `KafkaError`."""
+        """Return the member that sent the heartbeat, or a new member; raises `KafkaError`."""
         member = group.members.get(command.member_id)
         if member is not None:
             _check_epoch(member, command.epoch)
@@ -190,7 +190,7 @@ class ShareHeartbeats:
     def _reconcile(
         self, group: ShareGroup, member: ShareMember, at: _Epoch, turn: Turn
     ) -> ShareMember:
-        """Return the member with its target, which is computed first if that is due."""
+        """Return the member with its target, after computing due targets."""
         epoch = group.assignment_epoch
         target = group.target(member.member_id)
         if epoch < at.epoch and self._may_assign(group, turn.now_ms):
@@ -339,7 +339,7 @@ def _updated(member: ShareMember, command: ShareHeartbeat) -> ShareMember:
 
 
 def _is_same(one: ShareMember, other: ShareMember) -> bool:
-    """Whether both are the same but for the order of the assignment."""
+    """Whether both are equal, regardless of the order of the assignment."""
     return same_assignment(one.assigned, other.assigned) and one == replace(
         other, assigned=one.assigned
     )

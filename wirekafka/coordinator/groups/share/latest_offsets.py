@@ -26,7 +26,7 @@ class Led(Protocol):
 
 
 class LatestOffsets:
-    """Finds high watermarks: of partitions led here at once, of others at their leaders.
+    """Finds high watermarks: at once of partitions led here, else at their leaders.
 
     `partition` returns a partition of this broker, by topic name and index, or raises `KafkaError`.
     """

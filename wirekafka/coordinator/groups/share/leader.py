@@ -86,7 +86,7 @@ class LedShare(Watched):
         self.failure: KafkaError | None = None
         """Why the state could not be loaded."""
         self.reader: object | None = None
-        """The fetch that is about to acquire records; others wait meanwhile."""
+        """The fetch that is about to acquire records; other fetches wait meanwhile."""
         self.timed_out = 0
         """How many locks of records have expired."""
         self.timer: Timer | None = None
@@ -111,7 +111,7 @@ class LedShare(Watched):
         return True
 
     def release(self, reader: object) -> None:
-        """End the reservation of a fetch, if it has one, and let others check again."""
+        """End the reservation of a fetch, if it has one, and let waiting fetches check again."""
         if self.reader is reader:
             self.reader = None
             if self.watchers:
@@ -205,14 +205,14 @@ class ShareLeader:
             self._begin(share, share.machine.release(member), Promise())
 
     def close_session(self, session: MemberSessionKey) -> None:
-        """End a member's session, and release what it has acquired in its partitions."""
+        """End a member's session, and release its acquired records."""
         for topic_id, index in self.sessions.close(session):
             self.release(ShareKey(session.group_id, topic_id, index), session.member_id)
 
     def disconnected(self, connection_id: str) -> None:
         """Close the session of a connection that ended.
 
-        After the last one of a group the group's share partitions are dropped.
+        After a group's last session, the group's share partitions are dropped.
         """
         session = self.sessions.disconnected(connection_id)
         if session is None:

@@ -18,8 +18,8 @@ from wirekafka.coordinator.java_order import (
 class ShareSubscriptions:
     """Counts over all members' subscriptions, updated with each change of a member.
 
-    The order of the topics is that of Kafka's map, from which a topic is removed and added again
-    when its only subscriber changes.
+    The topics are in the order of Kafka's map, from which a topic is removed and added again when
+    its only subscriber changes.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class ShareSubscriptions:
         for topic in _ordered(old):
             count = self.topics[topic] - 1
             if count:
-                # The map may grow whenever it stores an entry, even that of a known topic.
+                # The map may grow whenever it stores an entry, even for a known topic.
                 self._slots = timeline_slots(self._slots, len(self.topics))
                 self.topics[topic] = count
             else:

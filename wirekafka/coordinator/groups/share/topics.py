@@ -79,7 +79,8 @@ class StoredTopics(NamedTuple):
     ) -> dict[bytes, StoredTopic]:
         """Return the partitions of the named topics whose state is to be initialized now.
 
-        Those that are being initialized are included only if the initialization is to be retried.
+        Partitions that are being initialized are included only if the initialization is to be
+        retried.
         """
         known = self.initialized if retries else combined(self.initialized, self.initializing)
         found: dict[bytes, StoredTopic] = {}
@@ -134,7 +135,7 @@ class StoredTopics(NamedTuple):
         return StoredTopics(deleting=tuple(gone)), gone
 
     def with_deleting(self, ids: Collection[bytes]) -> StoredTopics:
-        """Return the topics once the state of initialized ones is to be deleted."""
+        """Return the topics once the state of initialized topics is to be deleted."""
         kept = ((id, topic) for id, topic in self.initialized.items() if id not in ids)
         return self._replace(
             initialized=_copied_in_order(kept, len(self.initialized)),
@@ -146,7 +147,7 @@ class StoredTopics(NamedTuple):
         return self._replace(deleting=_changed_ids(self.deleting, gone=ids))
 
     def without(self, ids: Collection[bytes]) -> StoredTopics | None:
-        """Return the topics without some that do not exist any more; None if that is the same."""
+        """Return the topics without deleted topics; None if there is no change."""
         if not any(id in self.initializing or id in self.initialized for id in ids) and not any(
             id in ids for id in self.deleting
         ):
@@ -193,7 +194,7 @@ def combined(one: Topics, other: Topics) -> Topics:
 def by_topic(partitions: Iterable[tuple[bytes, int]]) -> dict[bytes, list[int]]:
     """Group (topic id, partition) pairs by topic.
 
-    The order is that of Kafka's results of requests to the share coordinator: it makes maps by
+    This is the order of Kafka's results of requests to the share coordinator: Kafka makes maps by
     topic and by partition, into which `computeIfAbsent` inserts each partition.
     """
     topics = HashOrder(uuid_hash_code)
@@ -232,7 +233,7 @@ def _without(topics: Topics, gone: Partitions) -> list[tuple[bytes, StoredTopic]
 
 
 def _copied_in_order(kept: Iterable[tuple[bytes, StoredTopic]], count: int) -> Topics:
-    """Return what is left of a Java map into which `count` topics were put."""
+    """Return the rest of a Java map into which `count` topics were put."""
     found = dict(kept)
     return {id: found[id] for id in uuids_in_order(found, grown_capacity(count))}
 

@@ -28,8 +28,8 @@ class StreamsHeartbeat(Command["StreamsHeartbeatReply"]):
     """StreamsGroupHeartbeat. The reply is a `StreamsHeartbeatReply`.
 
     None and -1 mean that the field is unchanged. `owned` are the tasks that the member has;
-    `offsets` and `end_offsets` are the positions and ends of changelogs by task. `version` is that
-    of the request.
+    `offsets` and `end_offsets` are the positions and ends of changelogs by task. `version` is the
+    version of the request.
     """
 
     group_id: str

@@ -70,7 +70,7 @@ class StreamsGroupOptions:
         )
 
     def __post_init__(self) -> None:
-        """Compute once what every heartbeat compares."""
+        """Compute once the values that every heartbeat compares."""
         configs = {_STANDBY_REPLICAS: str(self.standby_replicas)}
         if self.rack_tags:
             configs[_RACK_TAGS] = ",".join(self.rack_tags)

@@ -41,7 +41,7 @@ class ConfiguredSubtopology(NamedTuple):
 
     @property
     def is_stateful(self) -> bool:
-        """Whether its tasks have state, of which there can be standby copies."""
+        """Whether its tasks have state, which standby tasks can copy."""
         return bool(self.changelogs)
 
 
@@ -133,7 +133,7 @@ def _internal(topics: Iterable[TopicInfo], counts: PartitionCounts) -> dict[str,
 def _missing(
     subtopologies: Collection[ConfiguredSubtopology], topology: Topology, topics: CoordinatedTopics
 ) -> list[InternalTopic]:
-    """Return the internal topics that do not exist; the others must have the right partitions."""
+    """Return the missing internal topics; existing topics must have the right partitions."""
     expected: dict[str, InternalTopic] = {}
     for subtopology in subtopologies:
         expected |= subtopology.repartition_sources

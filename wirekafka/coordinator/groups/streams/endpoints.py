@@ -73,7 +73,7 @@ def _partitions(
 
 
 def _source_topics(subtopology: ConfiguredSubtopology) -> list[str]:
-    """Return source and repartition topics in the order of a Java set copied from the former."""
+    """Return all source topics, in the order of a Java set copied from the plain source topics."""
     sources = hash_order(subtopology.source_topics)
     names = list(dict.fromkeys([*sources, *subtopology.repartition_sources]))
     return strings_in_order(names, grown_capacity(len(names), copied_capacity(len(sources))))

@@ -204,5 +204,5 @@ class StreamsGroup(AssignedGroup[StreamsMember]):
 
 
 def _unknown_member(member_id: str) -> StreamsMember:
-    """Return a member of which one of its two records is still to be read."""
+    """Return a member before the second of its two records is read."""
     return StreamsMember(member_id=member_id)

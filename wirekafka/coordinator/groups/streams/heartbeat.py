@@ -59,7 +59,7 @@ class _Goal(NamedTuple):
 
 
 class _Turn:
-    """A heartbeat while it is being processed: what changes, and the status it reports."""
+    """A heartbeat while it is being processed: the changes, and the status to report."""
 
     def __init__(self, group: StreamsGroup, command: StreamsHeartbeat, turn: Turn, soft: SoftState):
         self.group = group
@@ -259,7 +259,7 @@ class StreamsHeartbeats:
         return _Goal(group.assignment_epoch, targets.get(updated.member_id, NO_TASKS))
 
     def _is_delayed(self, heartbeat: _Turn, options: StreamsGroupOptions) -> bool:
-        """Whether an empty group waits for more members; starts the delay with the first one."""
+        """Whether an empty group waits for more members; starts the delay with the first member."""
         group, turn = heartbeat.group, heartbeat.turn
         if group.group_id in self._soft.delayed:
             return True
@@ -312,7 +312,7 @@ class StreamsHeartbeats:
 
 
 def may_assign(group: StreamsGroup, context: StreamsGroupContext, now_ms: int) -> bool:
-    """Whether targets may be computed: not if the last ones are too new, or a test prevents it."""
+    """Whether targets may be computed: not soon after the last targets, or if a test forbids it."""
     if group.group_id in context.held:
         return False
     return group.may_assign(context.options(group.group_id).assignment_interval_ms, now_ms)

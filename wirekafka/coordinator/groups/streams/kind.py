@@ -129,7 +129,7 @@ class StreamsKind(GroupKind[StreamsGroup]):
         return group
 
     def _joined(self, command: StreamsHeartbeat, turn: Turn) -> StreamsGroup:
-        """Return the member's group, or a new one, which may replace an empty classic group."""
+        """Return the member's group, or a new group, which may replace an empty classic group."""
         group = self.groups.get(command.group_id)
         if isinstance(group, StreamsGroup):
             return group
@@ -213,7 +213,7 @@ class StreamsKind(GroupKind[StreamsGroup]):
     # Offsets
 
     def check_commit(self, group: StreamsGroup, command: CommitOffsets, turn: Turn) -> None:
-        """Check the member epoch; older ones are permitted for tasks owned since then."""
+        """Check the member epoch; older epochs are permitted for tasks owned since then."""
         check_commit(group, command)
 
     def check_transactional_commit(

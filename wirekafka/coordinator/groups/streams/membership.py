@@ -28,7 +28,7 @@ from wirekafka.runtime.machine import Ticket
 def find_member(
     group: StreamsGroup, command: StreamsHeartbeat, turn: Turn
 ) -> tuple[StreamsMember, StreamsMember | None]:
-    """Return the member that sent a heartbeat, or a new one, and the static member it replaces.
+    """Return the heartbeat's sender, or a new member, and the static member that it replaces.
 
     Raises UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID.
     """
@@ -175,7 +175,7 @@ def leave(
 
 
 def remove(group: StreamsGroup, member: StreamsMember, turn: Turn) -> None:
-    """Remove a member and begin a new epoch, in which others get its tasks."""
+    """Remove a member and begin a new epoch, in which other members get its tasks."""
     turn.cancel(StreamsSessionKey(group.group_id, member.member_id))
     turn.cancel(StreamsRebalanceKey(group.group_id, member.member_id))
     turn.records.extend(removal(group.group_id, member.member_id))

@@ -36,7 +36,7 @@ class PartitionCounts:
         self.decided.update(self._changelog_counts())
 
     def find(self, topic: str) -> int | None:
-        """Return the number of partitions of a topic: that of the existing one, or as decided."""
+        """Return the number of partitions of a topic: as it exists, or as decided."""
         existing = self._topics.by_name(topic)
         return self.decided.get(topic) if existing is None else existing.partition_count
 

@@ -72,7 +72,7 @@ def _holds_any(reported: Tasks | None, tasks: OwnedTasks) -> bool:
 
 
 class _Role:
-    """The tasks of one role: those the member keeps, loses and gets.
+    """The tasks of one role that the member keeps, loses and gets.
 
     `withheld` are not free yet.
     """
@@ -90,7 +90,7 @@ class _Role:
         self.gained -= tasks
 
     def keep_at_once(self, task: TaskId) -> bool:
-        """Move a task that the member gets to those it has; whether it gets it."""
+        """Move a gained task to the kept tasks; returns whether it was gained."""
         if task not in self.gained:
             return False
         self.gained.remove(task)
@@ -99,7 +99,7 @@ class _Role:
 
 
 class _Step:
-    """The difference between what a member has and its target."""
+    """The difference between a member's tasks and its target."""
 
     def __init__(self, member: StreamsMember, aim: TaskAim):
         self._member = member

@@ -21,7 +21,7 @@ _Config = StreamsGroupMetadataValue.LastAssignmentConfig
 
 
 class GroupVersion(NamedTuple):
-    """What the record of a group's epoch stores.
+    """The contents of the record of a group's epoch.
 
     `validated_epoch` is the epoch of the topology whose topics all exist, -1 if some are missing;
     `configs` are the options that the assignment depends on. The epochs of stored and failed
@@ -49,7 +49,7 @@ class GroupVersion(NamedTuple):
 
 
 class StreamsEpochRecord(NamedTuple):
-    """The group epoch and what it depends on; the tombstone removes the group."""
+    """The group epoch and its dependencies; the tombstone removes the group."""
 
     group_id: str
     value: StreamsGroupMetadataValue | None

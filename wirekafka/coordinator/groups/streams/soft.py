@@ -1,4 +1,4 @@
-"""The state of streams groups that is not stored: it is lost when another broker takes over."""
+"""The unstored state of streams groups, lost when another broker takes over."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ class SoftStates:
             self._states[group_id] = replace(state, refreshed_epoch=None)
 
     def ask_for_shutdown(self, group_id: str, member_id: str) -> None:
-        """Note that a member asked for a shutdown; only the first one counts."""
+        """Note that a member asked for a shutdown; only the first request counts."""
         state = self.get(group_id)
         if state.shutdown_by is None:
             self._states[group_id] = replace(state, shutdown_by=member_id)
 
     def member_left(self, group_id: str, member_id: str, *, was_last: bool) -> None:
-        """Forget what a member reported; after the last one, the request to shut down too."""
+        """Forget a member's reports; after the last member, the request to shut down too."""
         state = self._states.get(group_id)
         if state is None:
             return

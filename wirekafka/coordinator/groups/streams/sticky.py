@@ -184,7 +184,7 @@ class _Assignment:
         return self._process_of(member_id).counts[member_id] < quota.per_member
 
     def _best_candidate(self, task: TaskId, *, is_standby: bool) -> str | None:
-        """Return the first candidate that no later one undercuts in both loads."""
+        """Return the first candidate that no later candidate undercuts in both loads."""
         best = None
         least = (0.0, 0)
         for candidate in self._candidates.get(task, ()):
@@ -214,7 +214,7 @@ class _Assignment:
             idlest.add(process)
 
     def _give_active(self, member_id: str | None, task: TaskId) -> bool:
-        """Give the task to a member that has room for it; whether it got it."""
+        """Give the task to a member with room; returns whether there was such a member."""
         if member_id is None or not self._has_room(member_id, self._active_quota):
             return False
         process = self._process_of(member_id)

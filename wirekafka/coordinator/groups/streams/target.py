@@ -26,7 +26,7 @@ from wirekafka.coordinator.java_order import grown_capacity, strings_in_order
 
 
 class StreamsTargetEpoch(NamedTuple):
-    """An epoch to compute targets for, and what the assignment depends on."""
+    """An epoch to compute targets for, and the inputs of the assignment."""
 
     epoch: int
     configured: ConfiguredTopology
@@ -55,7 +55,7 @@ def compute_targets(
 
 
 def targets_with(group: StreamsGroup, updated: StreamsMember | None) -> Mapping[str, Tasks]:
-    """Return the present targets; a static member has that of the member it replaces."""
+    """Return the present targets; a static member takes over the replaced member's target."""
     before = _replaced_by(group, updated)
     if updated is None or before is None or before not in group.targets:
         return group.targets

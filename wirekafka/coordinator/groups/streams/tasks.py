@@ -1,4 +1,4 @@
-"""The tasks of streams groups: what members should run, and what they own (KIP-1071).
+"""The tasks of streams groups: target tasks of members, and owned tasks (KIP-1071).
 
 A task processes one partition number of a subtopology: actively, as a standby copy of its state,
 or to warm up its state before it becomes active there.
@@ -22,7 +22,7 @@ _NO_EPOCHS: TaskEpochs = MappingProxyType({})
 
 
 class Tasks(NamedTuple):
-    """Tasks by role, without epochs: a target, or what a member reports."""
+    """Tasks by role, without epochs: a target, or a member's report."""
 
     active: TaskSet = NO_TASK_SET
     standby: TaskSet = NO_TASK_SET

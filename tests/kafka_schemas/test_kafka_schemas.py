@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.codec.messages import build, message_classes, message_values, message_versions, values_of
-from tests.codec.schema_oracle import NUMBERS, JsonField, Range, schema
+from tests.codec.messages import build, message_classes, message_versions, values_of
+from tests.kafka_schemas.message_values import message_values
+from tests.kafka_schemas.schema_oracle import NUMBERS, JsonField, Range, schema
 from wirekafka.codec.message import Message
 from wirekafka.codec.schema import Field, Versions
 

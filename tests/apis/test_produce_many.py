@@ -1,0 +1,141 @@
+"""Produce requests that name many partitions: found without decoding, served in many turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.in_process import InProcessBroker, batch
+from tests.manual_clock import ManualClock
+from tests.raw_client import frame, response_in
+from wirekafka.apis.produce import produce
+from wirekafka.apis.shared.produce_size import MOST_BATCHES, has_many_batches
+from wirekafka.apis.shared.registry import Call
+from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
+from wirekafka.server.connections.pipeline import Pipeline
+from wirekafka.server.connections.replies import Replies
+
+Topic = ProduceRequest.TopicProduceData
+Data = Topic.PartitionProduceData
+VERSIONS = range(ProduceRequest.versions.first, ProduceRequest.versions.last + 1)
+LARGE = batch(bytes(20_000))
+
+
+@pytest.fixture
+def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker]:
+    broker = InProcessBroker(tmp_path, manual_clock)
+    broker.create("a", partitions=2)
+    broker.create("b", partitions=2)
+    yield broker
+    broker.stop()
+
+
+def request(*topics: Topic, transactional_id: str | None = None, acks: int = 1) -> ProduceRequest:
+    return ProduceRequest(
+        transactional_id=transactional_id, acks=acks, timeout_ms=100, topic_data=list(topics)
+    )
+
+
+def topic(name: str, *partitions: Data) -> Topic:
+    return Topic(name=name, topic_id=name.encode()[:16].ljust(16), partition_data=list(partitions))
+
+
+def body(made: ProduceRequest, version: int) -> bytes:
+    return made.encode(version)
+
+
+def is_many(made: ProduceRequest, version: int) -> bool:
+    data = memoryview(b"before" + body(made, version))
+    return has_many_batches(data, 6, len(data), version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("transactional_id", [None, "t", "t" * 200])
+def test_many_partitions_are_counted_in_every_version(
+    version: int, transactional_id: str | None
+) -> None:
+    small = [Data(index=index, records=None) for index in range(5_000)]
+    options = {"transactional_id": transactional_id}
+    assert is_many(request(topic("a", *small), **options), version)
+    first = topic("a" * 200, Data(index=0, records=LARGE))
+    assert is_many(request(first, topic("a", *small), **options), version)
+    assert is_many(request(*(topic(f"topic-{n}") for n in range(5_000)), **options), version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_request_of_few_large_batches_does_not_have_many(version: int) -> None:
+    large = [Data(index=index, records=LARGE) for index in range(100)]
+    assert not is_many(request(topic("a", *large)), version)
+    assert not is_many(request(*(topic(f"topic-{n}", *large[:1]) for n in range(100))), version)
+    assert is_many(request(topic("a", *large), topic("b", *large), topic("c", *large)), version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_malformed_request_is_left_to_the_decoder(version: int) -> None:
+    data = body(request(topic("a", *(Data(index=0, records=LARGE) for _ in range(3)))), version)
+    for cut in (3, 10, 40):
+        assert has_many_batches(data[:cut], 0, 1 << 20, version)
+
+
+@pytest.mark.parametrize("version", [3, 9, 12, 13])
+@pytest.mark.parametrize("acks", [1, -1])
+def test_responses_to_many_partitions_are_those_of_a_request_that_is_served_at_once(
+    kafka: InProcessBroker, version: int, acks: int
+) -> None:
+    pipeline = Pipeline()
+    divided = served(pipeline, many(kafka, "a", acks), version, Call(kafka.broker))
+    call = Call(kafka.broker)
+    call.version = version
+    whole = produce(many(kafka, "b", acks), call)
+    whole = ProduceResponse.decode(whole.encode(version), version)
+    assert [without_name(each) for each in divided.responses] == [
+        without_name(each) for each in whole.responses
+    ]
+    assert sum(not each.error_code for each in partitions(divided)) == 600
+    assert kafka.partition("a").log.end_offset == kafka.partition("b").log.end_offset == 300
+
+
+def test_many_partitions_with_acks_0_get_no_response(kafka: InProcessBroker) -> None:
+    call = Call(kafka.broker)
+    assert served(Pipeline(), many(kafka, "a", 0), 9, call) is None
+    assert call.wants_close, "some of its batches were refused"
+
+
+def many(kafka: InProcessBroker, name: str, acks: int) -> ProduceRequest:
+    """Batches of two partitions, of partitions that are not there, and of an unknown topic."""
+    known = kafka.broker.image.topics[name].id
+    records = batch(b"v")
+    good = [Data(index=index % 2, records=records) for index in range(600)]
+    bad = [Data(index=7, records=records) for _ in range(200)]
+    unknown = [Data(index=0, records=None) for _ in range(MOST_BATCHES)]
+    return request(
+        Topic(name=name, topic_id=known, partition_data=good + bad),
+        Topic(name="unknown", topic_id=b"u" * 16, partition_data=unknown),
+        Topic(name=name, topic_id=known, partition_data=[Data(index=0, records=b"")]),
+        acks=acks,
+    )
+
+
+def served(pipeline: Pipeline, made: ProduceRequest, version: int, call: Call) -> Any:
+    replies = Replies()
+    data = memoryview(frame(made, version, 7))
+    parked = pipeline.serve(data, 0, len(data), call, replies)
+    assert parked is not None and not parked.resume(call, replies), "it takes several turns"
+    while not parked.resume(call, replies):
+        pass
+    sent = b"".join([*replies.buffers, replies.tail])
+    return response_in(sent[4:], ProduceRequest, version) if sent else None
+
+
+def partitions(response: Any) -> list[Any]:
+    return [each for topic in response.responses for each in topic.partition_responses]
+
+
+def without_name(topic: Any) -> list[Any]:
+    return [
+        (each.index, each.error_code, each.base_offset, each.log_start_offset, each.current_leader)
+        for each in topic.partition_responses
+    ]
