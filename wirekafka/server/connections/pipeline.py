@@ -355,7 +355,7 @@ class ParkedHandler:
             logger.exception("Cancelling a waiting %s failed", self._route.api.name)
 
     async def _encoded(self, response: Response, call: Call) -> Replies:
-        """Encode the response in a thread; where that fails, a response that reports the failure."""
+        """Encode the response in a thread; if that fails, a response that reports the failure."""
         route, pipeline = self._route, self._pipeline
         _report_throttling(route, response, call)
         encode = partial(pipeline.encoded, route, call.correlation_id)
