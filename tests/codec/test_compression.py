@@ -42,6 +42,7 @@ def test_any_bytes_survive(codec: Codec, data: bytes) -> None:
     assert bytes(decompress(codec, memoryview(compress(codec, memoryview(data))))) == data
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("codec", "levels"),
     [(Codec.GZIP, (-1, 1, 9)), (Codec.LZ4, (1, 9, 17)), (Codec.ZSTD, (-131072, 1, 3, 22))],

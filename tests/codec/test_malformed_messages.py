@@ -42,6 +42,7 @@ def _some(field: Any) -> Any:
     return [one] if field.is_array else one
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cls", "version"), _CASES, ids=[f"{cls.__name__}-{version}" for cls, version in _CASES]
 )
@@ -234,6 +235,7 @@ def _unknown_tags(count: int, first: int) -> bytes:
     return encode_uvarint(count) + b"".join(tags)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [127, 128, 10_000])
 def test_ten_thousand_tagged_fields_are_skipped_without_memory(count: int) -> None:
     """As in Apache Kafka, among known ones or not."""
@@ -255,6 +257,7 @@ def test_more_tagged_fields_are_refused() -> None:
         FetchRequest.decode(_NO_TOPICS + _unknown_tags(10_001, first=100), 17)
 
 
+@pytest.mark.long
 def test_tagged_fields_of_many_structs_are_limited_together() -> None:
     topic = b"\1" + _unknown_tags(10_000, first=0)
     with pytest.raises(MalformedMessage, match="more than 1000000 elements"):

@@ -152,6 +152,7 @@ def test_a_record_is_checked_completely_without_being_built(
     assert check_record(b"x" + part + b"y", 1) == (delta, offset_delta, len(part) + 1)
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(record=records, at=st.integers(0, 400), byte=st.integers(0, 255))
 def test_a_check_agrees_with_a_parse_on_what_is_malformed(
@@ -199,6 +200,7 @@ def test_random_data_for_records_raises_only_invalid_record(body: bytes, count: 
 sizes = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 30)), min_size=1, max_size=6)
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(runs=sizes, longer=st.booleans())
 def test_framing_is_checked_exactly_for_repeated_records(
@@ -229,6 +231,7 @@ def test_a_run_broken_by_one_length_byte_is_noticed() -> None:
             check_framing(bytes(broken), 50)
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(records=record_lists)
 def test_outlines_agree_with_the_records(records: list[Record]) -> None:

@@ -43,6 +43,7 @@ def test_pieces_of_any_size_give_what_the_whole_gives(size: int) -> None:
     assert piecewise(BODY, 10, size) == whole(BODY, 10)
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(
     at=st.integers(0, len(BODY) - 1),

@@ -206,6 +206,7 @@ def test_members_lost_at_once_are_removed_in_short_steps() -> None:
     assert crowd.longest_s < LONGEST_S
 
 
+@pytest.mark.long
 def test_a_classic_group_becomes_a_consumer_group_in_short_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

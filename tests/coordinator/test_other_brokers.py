@@ -293,6 +293,7 @@ def test_responses_to_an_earlier_term_complete_nothing(cluster: Cluster) -> None
     assert not cluster.others.requests
 
 
+@pytest.mark.long
 def test_a_decision_above_the_high_watermark_is_carried_out_once_it_is_committed(
     cluster: Cluster,
 ) -> None:

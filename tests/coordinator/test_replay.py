@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -274,6 +275,7 @@ def hard_state(shard: GroupShard) -> list[tuple[Any, ...]]:
     return sorted(("offset" if key[1] == 1 else "group", key, value) for key, value in packed)
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(steps, max_size=60))
 def test_the_log_rebuilds_the_shard_and_offsets_never_move_by_themselves(

@@ -29,6 +29,7 @@ def state_batches(draw: st.DrawFn) -> list[StateBatch]:
     return batches
 
 
+@pytest.mark.long
 @given(state_batches(), state_batches(), st.integers(-1, 60))
 def test_each_offset_takes_the_highest_delivery_count_then_state(
     known: list[StateBatch], new: list[StateBatch], start_offset: int

@@ -328,6 +328,7 @@ share_commands = st.one_of(
 )
 
 
+@pytest.mark.long
 @given(st.lists(share_commands, max_size=60))
 def test_the_state_follows_from_the_records_alone(commands: list[Any]) -> None:
     coordinator = Coordinator()

@@ -194,6 +194,7 @@ def test_recovering_producer_gets_the_next_epoch_once(shard: Shard) -> None:
     assert shard.start((105, 2)) == Error.PRODUCER_FENCED
 
 
+@pytest.mark.long
 def test_producer_ids_rotate_at_start_when_epochs_are_used_up(shard: Shard) -> None:
     identity = shard.start()
     while identity[1] < 32_766:
@@ -201,6 +202,7 @@ def test_producer_ids_rotate_at_start_when_epochs_are_used_up(shard: Shard) -> N
     assert shard.start() == (101, 0)
 
 
+@pytest.mark.long
 def test_producer_ids_rotate_at_end_when_epochs_are_used_up(shard: Shard) -> None:
     identity = shard.start()
     while identity[1] < 32_766:

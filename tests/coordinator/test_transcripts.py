@@ -16,6 +16,7 @@ def test_transcript(scenario: Scenario) -> None:
     Play(MachineBackend(**scenario.settings)).run(scenario)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "scenario",
     [each for each in scenarios(FOLDER) if not each.settings],

@@ -432,6 +432,7 @@ class History:
         self.log.producers.advance_high_watermark(self.log.end_offset)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(16))
 def test_readers_of_a_cleaned_log_get_the_expected_state(seed: int) -> None:
     disk = SimulatedDisk(seed)

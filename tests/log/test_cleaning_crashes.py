@@ -93,6 +93,7 @@ def with_a_late_record() -> object:
     return fold(log)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
 def test_a_disk_error_during_cleaning_loses_nothing(code: int) -> None:
     late = with_a_late_record()

@@ -183,6 +183,7 @@ def test_a_failed_write_is_a_storage_error_and_leaves_no_trace(code: int) -> Non
     assert len(read_all(log)) == 2
 
 
+@pytest.mark.long
 def test_every_single_failing_operation_leaves_a_log_that_works() -> None:
     """Rolls, snapshots, epochs, indexes: each write fails once, the producer tries again."""
     quiet = SimulatedDisk()

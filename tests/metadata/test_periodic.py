@@ -52,6 +52,7 @@ def test_leadership_returns_to_preferred_replicas_after_an_interval() -> None:
     assert leader(cluster) == 1
 
 
+@pytest.mark.long
 def test_leadership_stays_where_it_is_without_rebalancing() -> None:
     cluster = imbalanced(auto_leader_rebalance_enable="false")
     pass_time(cluster, 2 * INTERVAL_S, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ parts = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(deadline=None)  # The machine may be busy.
 @given(texts=st.lists(parts, max_size=4))
 def test_the_parts_are_what_gzip_reads_however_they_change(texts: list[list[str]]) -> None:

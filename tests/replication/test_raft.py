@@ -564,6 +564,7 @@ def test_a_voter_that_was_removed_starts_no_election():
     assert one.log.epoch == epoch
 
 
+@pytest.mark.long
 def test_a_removed_leader_that_restarts_ends_no_epoch_of_its_successor():
     """It does not know at once that its removal is committed, so it asks for pre-votes."""
     quorum = Quorum(dynamic=True)

@@ -121,6 +121,7 @@ def operations(began: SimulatedDisk) -> int:
     return disk.operations
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.name.lower())
 def test_a_crash_during_a_move_loses_nothing(outcome: Outcome) -> None:
     began = history()
