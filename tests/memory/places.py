@@ -213,6 +213,9 @@ OWN: Mapping[str, str] = {
 """Named by the code, the configuration, this node or other nodes."""
 
 PASSING: Mapping[str, str] = {
+    "controller.py": "ControllerRole._waiting",
+    "runtime/runtime.py": "Runtime._waiting",
+    "server/controllers/controller_search.py": "ControllerSearch._waiting",
     "apis/share_fetch.py": "_Answer._topics _Answer._partitions",
     "apis/shared/share_acknowledgements.py": (
         "Acknowledging._results Acknowledging._empty Acknowledging._promises"
