@@ -7,7 +7,7 @@ demo:
 
 # Before each commit, in under a minute: linters, types, and the tests of the folders that need no
 # Java and open no sockets.
-PURE = tests/apis tests/codec tests/config tests/coordinator tests/log tests/metadata \
+PURE = tests/codec tests/config tests/coordinator tests/log tests/metadata \
 	tests/metrics tests/quotas tests/replication tests/security tests/telemetry
 check:
 	@.ci/set-up --without-java

@@ -13,6 +13,7 @@ from wirekafka.clock import Clock
 from wirekafka.codec.message import Message
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.constraints import is_applicable
+from wirekafka.config.checks.listener_update import usable
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
@@ -269,8 +270,10 @@ class ControllerRole:
 
     def _configure(self) -> None:
         image = self.image if self.is_active else self.committed_image
-        config = self.parts.config.with_dynamic(
-            image.config(BROKER, ""), image.config(BROKER, str(self.node_id))
+        config = usable(
+            self.parts.config.with_dynamic(
+                image.config(BROKER, ""), image.config(BROKER, str(self.node_id))
+            )
         )
         if is_applicable(config):
             self.config = config

@@ -139,6 +139,7 @@ class _Group:
             self._flood(random)
         node.hang_up()
         node.pass_time()
+        self._check_logs(f"{self._api.name}, afterwards")
         growth_bytes = node.resident_bytes() - before_bytes
         if growth_bytes > MOST_GROWTH_BYTES:
             self._found(f"{self._api.name}: {growth_bytes >> 20} MiB of memory are not freed")
@@ -219,10 +220,13 @@ class _Group:
 
     def _check(self, attack: Attack, response: bytes) -> None:
         self._node.search.look(response, "the response")
+        self._check_logs(str(attack))
+
+    def _check_logs(self, when: str) -> None:
         for leak in self._node.search.leaks:
-            self._found(f"{attack}: {leak}")
+            self._found(f"{when}: {leak}")
         for traceback in self._logs.tracebacks:
-            self._found(f"{attack}: unexpected error: {traceback}")
+            self._found(f"{when}: unexpected error: {traceback}")
         self._node.search.leaks.clear()
         self._logs.tracebacks.clear()
 

@@ -377,3 +377,22 @@ def test_refusals_of_configs_at_a_controller_have_a_text(tmp_path: Path) -> None
     answers = ask(kafka, request, 1, principal="User:alice").responses
     refused = (Error.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     assert [(each.error_code, each.error_message) for each in answers] == [refused] * 2
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("listeners", "x"), ("listener.security.protocol.map", "x"), ("max.connections", "x")],
+)
+def test_a_node_goes_on_with_options_that_a_controller_has_stored_unchecked(
+    kafka, option: str, value: str
+) -> None:
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    config = resource.AlterableConfig(name=option, config_operation=0, value=value)
+    request = IncrementalAlterConfigsRequest(
+        resources=[resource(resource_type=4, resource_name="1", configs=[config])]
+    )
+    [answer] = ask(kafka, request, 1).responses
+    assert answer.error_code == Error.NONE
+    for listener in kafka.node.listeners:
+        listener.review()
+    assert ask(kafka, DescribeClusterRequest(endpoint_type=2), 1).error_code == Error.NONE

@@ -119,7 +119,8 @@ class Following:
                 return
             if isinstance(answer, tuple):
                 broker.note(f"is out of range at {partition.log.end_offset}: {answer}")
-                fetcher.return_to_range(partition, *answer, now_ms)
+                start_offset, end_offset = answer
+                fetcher.return_to_range(partition, start_offset, end_offset, now_ms)
                 broker.watch()
             else:
                 error = answer or KafkaError(Error.REQUEST_TIMED_OUT)

@@ -27,7 +27,7 @@ def has_many_batches(data: Any, at: int, end: int, version: int) -> bool:
     """Whether the body at `data[at:end]` names many topics and partitions.
 
     It takes 1 µs for each batch, of which a request of large batches has few: the search ends
-    with the last one that is large. A malformed request may have any number.
+    with the last large batch. A malformed request may have any number.
     """
     try:
         return _names_many(data, at, end, version)

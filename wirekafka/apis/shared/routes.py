@@ -60,7 +60,7 @@ class Route:
         )
 
     def of_large(self, data: Buffer, body_at: int, end: int) -> Route | None:
-        """The route of a large request with many elements; None for one that is large by records.
+        """The route of a large request with many elements; None if it is large by its records.
 
         It is decoded in a thread, and its handler divides its work.
         """

@@ -222,7 +222,7 @@ class Fetcher:
     ) -> None:
         """Truncate or restart a log so that it ends within the leader's, after OFFSET_OUT_OF_RANGE.
 
-        The offsets are those of the leader's log.
+        `start_offset` and `end_offset` delimit the leader's log.
         """
         key = _key(partition)
         followed = self._followed.get(key)

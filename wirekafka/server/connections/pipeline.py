@@ -355,7 +355,7 @@ class ParkedHandler:
             logger.exception("Cancelling a waiting %s failed", self._route.api.name)
 
     async def _encoded(self, response: Response, call: Call) -> Replies:
-        """Encode the response in a thread; the one that reports a failure if that is impossible."""
+        """Encode the response in a thread; if that fails, a response that reports the failure."""
         route, pipeline = self._route, self._pipeline
         _report_throttling(route, response, call)
         encode = partial(pipeline.encoded, route, call.correlation_id)
@@ -441,7 +441,7 @@ class ParkedLarge(ParkedHandler):
             call.run_apart = sync_inline
 
     def _add(self, response: Response, call: Call, replies: Replies) -> None:
-        """Add a response that may have records, or the one that reports a failure."""
+        """Add a response that may have records, or a response that reports its failure."""
         try:
             replies.add(self._route, call.correlation_id, response)
         except Exception as error:
