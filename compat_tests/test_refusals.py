@@ -39,9 +39,12 @@ _SHARED = {
     "delegation_token_secret_key": "the secret of all nodes",
     # The records are years old.
     "log_retention_ms": "-1",
-    # The members of share groups send no heartbeats, and a long run takes longer than a session.
+    # The members of share groups send no heartbeats and acknowledge nothing, and a long run takes
+    # longer than sessions and locks do: by Kafka's clock, and by the one here, 1 ms a request.
     "group_share_session_timeout_ms": "3600000",
     "group_share_max_session_timeout_ms": "3600000",
+    "group_share_record_lock_duration_ms": "3600000",
+    "group_share_max_record_lock_duration_ms": "3600000",
 }
 _SETTINGS = {
     "process_roles": "broker,controller",
