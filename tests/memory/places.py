@@ -82,10 +82,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "security/tokens.py:TokenHmacs._known",
         "security/tokens.py:TokenCredentials._derived",
     ),
-    "Sessions of the console": (
-        "console/access.py:SessionAccounts._sessions",
-        "console/pool.py:ClientPool._idle",
-    ),
+    "Sessions of the console": ("console/access.py:SessionAccounts._sessions",),
 }
 """The containers of what clients make a node remember, by row of docs/reference/security.md."""
 
@@ -165,7 +162,6 @@ rights to add to them, they are on the disk, and deletion and expiry free them."
 OWN: Mapping[str, str] = {
     "apis/produce.py": "_NO_GUARDS _NONE_REFUSED",
     "apis/shared/registry.py": "_apis",
-    "apis/shared/routes.py": "Routes.known",
     "codec/frame.py": "_request_head",
     "config/sources.py": (
         "Sources.static Sources.cluster Sources.broker Sources.aliases Sources.environment"
@@ -185,7 +181,7 @@ OWN: Mapping[str, str] = {
     ),
     "replication/fetching/fetcher_session.py": "FetcherSession.requested",
     "runtime/observation.py": "Observation._queue",
-    "replication/raft/leading.py": "Leading._voters Leading._observers",
+    "replication/raft/leading.py": "Leading._observers",
     "replication/raft/sending.py": "Sending._outbox Sending._under_way",
     "replication/raft/raft.py": "Raft._reported Raft._watchers",
     "replication/raft/voter_set.py": "QuorumHistory._voters",
@@ -195,7 +191,7 @@ OWN: Mapping[str, str] = {
     "server/connections/admission.py": (
         "ConnectionLimits.by_listener ConnectionLimits.members ConnectionLimits.waiting"
     ),
-    "server/binding.py": "Binding.listeners Binding._endpoints",
+    "server/binding.py": "Binding._endpoints",
     "server/peers/broker_links.py": "BrokerLinks._peers",
     "server/connections/error_counts.py": "_known",
     "server/background/housekeeping.py": (
@@ -223,9 +219,7 @@ PASSING: Mapping[str, str] = {
     "codec/encode.py": "_Writer._run",
     "console/pages/record_pages.py": "_Merging.failed",
     "console/search.py": "SearchProgress.failed Search._failed",
-    "console/pages/transactions.py": (
-        "TransactionRow.partitions Transactions.listed Transactions.failed"
-    ),
+    "console/pages/transactions.py": "TransactionRow.partitions Transactions.failed",
     "coordinator/transactions/broker_queues.py": "_Queue.waiting BrokerQueues._queues",
     "coordinator/transactions/completion.py": "Completion._remaining",
     "coordinator/groups/assignment.py": "Target._added Target._buckets",
