@@ -25,12 +25,13 @@ from compat_tests.refusal_differences import DIFFERENCES, Difference
 from compat_tests.secured import KafkaUsers, OurUsers, secured_kafka
 from compat_tests.wire import comparable
 from tests.eventually import eventually
+from tests.repetitions import is_thorough
 from wirekafka.apis.shared import registry
 from wirekafka.apis.shared.registry import Api
 from wirekafka.apis.shared.routes import BROKERS, CONTROLLERS, Routes
 from wirekafka.config.version import VERSION
 
-_CHOSEN = os.environ.get("WIREKAFKA_REFUSALS", "")
+_CHOSEN = os.environ.get("WIREKAFKA_REFUSALS", "all" if is_thorough() else "")
 _IS_LARGE = _CHOSEN == "all"
 _LISTENERS = {"PLAINTEXT": BROKERS, "CONTROLLER": CONTROLLERS}
 _SETTLED_S = 2
