@@ -25,12 +25,13 @@ from compat_tests.refusal_differences import DIFFERENCES, Difference
 from compat_tests.secured import KafkaUsers, OurUsers, secured_kafka
 from compat_tests.wire import comparable
 from tests.eventually import eventually
+from tests.repetitions import is_thorough
 from wirekafka.apis.shared import registry
 from wirekafka.apis.shared.registry import Api
 from wirekafka.apis.shared.routes import BROKERS, CONTROLLERS, Routes
 from wirekafka.config.version import VERSION
 
-_CHOSEN = os.environ.get("WIREKAFKA_REFUSALS", "")
+_CHOSEN = os.environ.get("WIREKAFKA_REFUSALS", "all" if is_thorough() else "")
 _IS_LARGE = _CHOSEN == "all"
 _LISTENERS = {"PLAINTEXT": BROKERS, "CONTROLLER": CONTROLLERS}
 _SETTLED_S = 2
@@ -39,9 +40,12 @@ _SHARED = {
     "delegation_token_secret_key": "the secret of all nodes",
     # The records are years old.
     "log_retention_ms": "-1",
-    # The members of share groups send no heartbeats, and a long run takes longer than a session.
+    # The members of share groups send no heartbeats and acknowledge nothing, and a long run takes
+    # longer than sessions and locks do: by Kafka's clock, and by the one here, 1 ms a request.
     "group_share_session_timeout_ms": "3600000",
     "group_share_max_session_timeout_ms": "3600000",
+    "group_share_record_lock_duration_ms": "3600000",
+    "group_share_max_record_lock_duration_ms": "3600000",
 }
 _SETTINGS = {
     "process_roles": "broker,controller",

@@ -15,6 +15,7 @@ from tests.attacks.campaign import Plan, plans, run
 from tests.attacks.hostile_values import Baits
 from tests.attacks.secured import ATTACKERS, CLIENTS, CONTROLLERS, NONE
 from tests.raw_client import frame
+from tests.repetitions import is_thorough
 from tests.secret_search import SecretSearch, all_logs_searched
 from wirekafka.errors import MOST_MESSAGE_CHARACTERS, Error, KafkaError
 from wirekafka.protocol.api_versions import ApiVersionsRequest
@@ -22,7 +23,7 @@ from wirekafka.protocol.metadata import MetadataRequest
 
 REQUESTS = 12
 """For each version of an API; 30 s of one core in all, and 120 for the whole."""
-ONE_IN = 1 if os.environ.get("WIREKAFKA_ATTACKS") == "all" else 4
+ONE_IN = 1 if os.environ.get("WIREKAFKA_ATTACKS") == "all" or is_thorough() else 4
 METADATA = frozenset({3})
 
 

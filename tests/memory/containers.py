@@ -15,6 +15,8 @@ _MAPPINGS = {"dict", "OrderedDict", "Counter", "defaultdict", "WeakValueDictiona
 _OTHERS = {"set", "list", "deque", "WeakSet", "WeakKeyDictionary"}
 _CACHES = {"lru_cache", "cache"}
 _TEXTS = {"str", "bytes", "Any", "object", "Hashable", "Buffer"}
+_BY_IDENTITY = {"Promise", "Ticket"}
+"""Generic classes whose objects end with what waits for them; clients name none of them."""
 
 
 class Container(NamedTuple):
@@ -134,9 +136,18 @@ def _is_container(value: ast.expr) -> bool:
 
 def _names_texts(annotation: ast.expr | None) -> bool:
     """Whether a type has texts in it; unknown types have."""
-    if annotation is None:
-        return True
-    return any(isinstance(each, ast.Name) and _is_text(each.id) for each in ast.walk(annotation))
+    match annotation:
+        case None:
+            return True
+        case ast.Name(id=name):
+            return _is_text(name)
+        case ast.Subscript(value=ast.Name(id=name)) if name in _BY_IDENTITY:
+            return False
+    return any(
+        _names_texts(each)
+        for each in ast.iter_child_nodes(annotation)
+        if isinstance(each, ast.expr)
+    )
 
 
 @cache

@@ -90,6 +90,7 @@ def test_every_container_that_outlives_a_call_is_classified() -> None:
         ("self._seen: tuple[dict[str, int], int] = {}, 0", True),
         ("self._seen = self._seen or {}", True),
         ("self._seen: dict[int, Partition] = {}", False),
+        ("self._seen: dict[Promise[Any], None] = {}", False),
         ("self._seen: list[int] = []", False),
         ("seen: dict[str, int] = {}", False),
     ],
