@@ -44,7 +44,7 @@ async def envelope(request: EnvelopeRequest, call: ControllerCall) -> EnvelopeRe
     client.version = header.request_api_version
     assert declared.decide is not None, "forwarded"
     try:
-        response = declared.decide(inner, client)
+        response: Any = declared.decide(inner, client)
         if inspect.iscoroutine(response):
             response = await response
     except MalformedRequest as error:

@@ -7,7 +7,7 @@ transaction (both KIP-890), v13: topic ids (KIP-516).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Iterator, Set
+from collections.abc import Coroutine, Iterable, Iterator, Set
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -80,7 +80,7 @@ _TOO_LARGE = frozenset({Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE})
 @api(ProduceRequest, ProduceResponse, advertise="0-13")
 def produce(
     request: ProduceRequest, call: Call
-) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
     """Append each partition's batch, and respond when the replicas that `acks` names have it.
 
     Versions 0 to 2 are advertised but not supported: librdkafka before 2.8 compresses only if

@@ -220,12 +220,12 @@ class Engine:
         call.authenticated(OWNER)
         try:
             response = route.handle(request, call)
-            if response.__class__ is CoroutineType:
+            if isinstance(response, CoroutineType):
                 response = await response
         except KafkaError as error:
-            response = route.api.failure(request, error, call)
-        typed: Response = response
-        return typed
+            return route.api.failure(request, error, call)
+        assert isinstance(response, Response), "only a Produce with acks=0 gets none"
+        return response
 
     def topics(self) -> dict[str, int]:
         """All topics with their partition counts, internal topics included."""

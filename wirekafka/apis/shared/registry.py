@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from wirekafka.apis.shared.host import Host
 from wirekafka.codec.message import Request, Response, Versions
@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from wirekafka.quotas.client_quotas import Account, ClientQuotas
     from wirekafka.security.sasl.login import Login
 
-Handler = TypeVar("Handler", bound=Callable[..., Any])
+Answer: TypeAlias = Response | Coroutine[Any, Any, Response | None] | None
+"""What a handler returns: a response, None to send none, or a coroutine of these."""
+Handle: TypeAlias = Callable[[Any, "Call"], Answer]
+Decide: TypeAlias = Callable[[Any, "ControllerCall"], Answer]
+"""Handlers, each of the class of requests that it is declared with: at brokers, at controllers."""
+
+Handler = TypeVar("Handler", bound=Callable[..., Answer])
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of a client that has proved no identity."""
 _NEVER = -2
@@ -281,7 +287,7 @@ class Crowd:
 
     has_many: Callable[[Any, int, int, int], bool]
     """Called with (buffer, start of the body, its end, version), before the request is decoded."""
-    handler: Callable[[Any, Call], Any]
+    handler: Handle
     """As `Api.handler`, but divides its work among turns of the event loop."""
 
 
@@ -291,10 +297,10 @@ class Api:
 
     request: type[Request]
     response: type[Response]
-    handler: Callable[[Any, Call], Any]
+    handler: Handle
     advertised: Versions
     scope: Scope = Scope.BROKER
-    decide: Callable[[Any, ControllerCall], Any] | None = None
+    decide: Decide | None = None
     """The controller's handler; None for an API that brokers handle alone."""
     is_forwarded: bool = False
     """Whether brokers forward requests of clients to the controller."""
@@ -327,7 +333,7 @@ class Api:
         """Kafka's name of the API, such as "Fetch"."""
         return self.request.__name__.removesuffix("Request")
 
-    def failure(self, request: Any, error: KafkaError, call: Call | ControllerCall) -> Response:
+    def failure(self, request: Request, error: KafkaError, call: Call | ControllerCall) -> Response:
         """The response that reports `error` to the client."""
         if self.make_failure is not None:
             return self.make_failure(request, error, call)
@@ -348,7 +354,7 @@ def api(
     *,
     advertise: str | None = None,
     forwarded: bool = False,
-    on_controller: Callable[[Any, ControllerCall], Any] | None = None,
+    on_controller: Decide | None = None,
     on_every_listener: bool = False,
     before_authentication: bool = False,
 ) -> Callable[[Handler], Handler]:
@@ -391,7 +397,7 @@ def api(
     return declare
 
 
-def at_controllers(handler: Callable[..., Any]) -> Callable[[Handler], Handler]:
+def at_controllers(handler: Handle) -> Callable[[Handler], Handler]:
     """Declare what serves an API on the listeners of controllers, given its handler for brokers.
 
     It is called with (request, ControllerCall), otherwise as `api`.
@@ -423,7 +429,7 @@ def controller_api(
     return declare
 
 
-def failure_of(handler: Callable[..., Any]) -> Callable[[Failure], Failure]:
+def failure_of(handler: Callable[..., Answer]) -> Callable[[Failure], Failure]:
     """Declare how a handler's errors are reported where no top-level error code can.
 
     It is called with (request, error, call), `error` being a KafkaError, and returns a response.
@@ -438,7 +444,7 @@ def failure_of(handler: Callable[..., Any]) -> Callable[[Failure], Failure]:
 
 
 def crowd_of(
-    handler: Callable[..., Any], has_many: Callable[[Any, int, int, int], bool]
+    handler: Callable[..., Answer], has_many: Callable[[Any, int, int, int], bool]
 ) -> Callable[[Handler], Handler]:
     """Declare what serves requests of many elements, for an API whose requests have records.
 
@@ -453,7 +459,7 @@ def crowd_of(
     return declare
 
 
-def _key_of(handler: Callable[..., Any]) -> int:
+def _key_of(handler: Callable[..., Answer]) -> int:
     [key] = [declared.key for declared in _apis.values() if declared.handler is handler]
     return key
 

@@ -32,14 +32,8 @@ def charge(quotas: ClientQuotas, route: Route, request: Any, call: Call, size_by
         now_ms, produced = call.seen_ms, account.produce
         if not request.acks:
             worked = None  # Producers that get no response have no limit on work, as in Kafka.
-    if produced is not None:
-        # As `Rate.add`, without the call.
-        pending = produced.pending + size_bytes
-        if pending <= produced.room and now_ms < produced.stable_until_ms:
-            produced.pending = pending
-            produced.pending_ms = now_ms
-        elif throttle_ms := produced.record(size_bytes, now_ms):
-            call.throttle_ms = max(throttle_ms, call.throttle_ms)
+    if produced is not None and (throttle_ms := produced.add(size_bytes, now_ms)):
+        call.throttle_ms = max(throttle_ms, call.throttle_ms)
     if worked is not None:
         if now_ms < worked.ample_until_ms:
             worked.pending_ms = now_ms  # `charge_sending` counts the work.

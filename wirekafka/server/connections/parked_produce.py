@@ -24,7 +24,8 @@ _TopicResponse = ProduceResponse.TopicProduceResponse
 class ParkedProduce:
     """A batch that waits for the in-sync replicas, and the inputs of its response.
 
-    Takes a third of the time of a waiting handler, which has a coroutine and a future.
+    A handler that waits has a coroutine and a future instead. Fast twin of
+    `wirekafka.apis.produce._produce_replicated`.
     """
 
     __slots__ = (

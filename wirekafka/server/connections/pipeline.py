@@ -9,11 +9,11 @@ from struct import Struct
 from types import CoroutineType
 from typing import Any, Protocol, TypeAlias
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.registry import Answer, Call
 from wirekafka.apis.shared.routes import BROKERS, CONTROLLERS, Route, Routes
 from wirekafka.apis.shared.turns import release
 from wirekafka.codec.compact import skip_tags
-from wirekafka.codec.message import MalformedMessage, Response
+from wirekafka.codec.message import MalformedMessage, Request, Response
 from wirekafka.errors import Error, KafkaError, MalformedRequest
 from wirekafka.replication.raft.metadata_log import Sync, sync_inline
 from wirekafka.runtime.driver import when_ready
@@ -69,7 +69,7 @@ class RefusedLater(Refused):
 class Hook(Protocol):
     """Wraps the handlers of all requests, for fault rules and traffic recording in tests."""
 
-    def handle(self, route: Route, request: Any, call: Call) -> Any:
+    def handle(self, route: Route, request: Request, call: Call) -> Answer:
         """Called in place of `route.handle`; returns a response, None, or a coroutine of these.
 
         Raises the errors of a handler, or Refused.
@@ -172,7 +172,7 @@ class Pipeline:
         request, _ = route.decode(data, body_at, end)
         try:
             hook = self._hook
-            response = (
+            response: Any = (
                 route.handle(request, call) if hook is None else hook.handle(route, request, call)
             )
             if response.__class__ is CoroutineType:
@@ -203,7 +203,7 @@ class Pipeline:
             cache.note(data[at:end], request, response, call)
         return None
 
-    def handle(self, route: Route, request: Any, call: Call) -> Any:
+    def handle(self, route: Route, request: Request, call: Call) -> Answer:
         """Call the handler of a route, or the hook; returns a response, None, or a coroutine."""
         hook = self._hook
         return route.handle(request, call) if hook is None else hook.handle(route, request, call)
@@ -250,7 +250,7 @@ class Pipeline:
         self.fail(route, request, error, call, replies)
 
     def fail(
-        self, route: Route, request: Any, error: Exception, call: Call, replies: Replies
+        self, route: Route, request: Request, error: Exception, call: Call, replies: Replies
     ) -> None:
         """Add the response to a request whose handler raised `error`; re-raises a Refused."""
         response = failure_response(route, request, error, call, self.warnings)
@@ -297,7 +297,7 @@ class ParkedHandler:
         route: Route,
         request: Any,
         coroutine: Coroutine[Any, Any, Any],
-        waited: Any,
+        waited: object,
     ):
         self._pipeline = pipeline
         self._route = route
@@ -451,9 +451,8 @@ class ParkedLarge(ParkedHandler):
         """The response of the handler, or of its failure."""
         route, request, quotas = self._route, self._request, call.broker.quotas
         try:
-            response: Response | None = self._pipeline.handle(route, request, call)
-            if isinstance(response, CoroutineType):
-                response = await response
+            answer = self._pipeline.handle(route, request, call)
+            response = await answer if isinstance(answer, Coroutine) else answer
             if quotas is not None:
                 call.seen_ms = call.now_ms
                 charge(quotas, route, request, call, call.request_bytes)
@@ -463,7 +462,7 @@ class ParkedLarge(ParkedHandler):
 
 
 def failure_response(
-    route: Route, request: Any, error: Exception, call: Call, warnings: RepeatedWarnings
+    route: Route, request: Request, error: Exception, call: Call, warnings: RepeatedWarnings
 ) -> Response:
     """The response to a request whose handler raised `error`. Raises as `reported_error`."""
     return route.api.failure(request, reported_error(route, error, call, warnings), call)
