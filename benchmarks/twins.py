@@ -22,7 +22,7 @@ from benchmarks.driver import batch_of, produce_frame
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.replication.replicas import FakeBrokers
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.log import received

@@ -24,7 +24,7 @@ from tests.memory_net import MemoryConnection
 from tests.raw_client import frame
 from tests.replication.replicas import FakeBrokers
 from tests.server.test_client_quotas import quota_request
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.compression import Codec
 from wirekafka.metrics.measures import Measures

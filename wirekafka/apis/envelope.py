@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from wirekafka.apis.shared import registry
-from wirekafka.apis.shared.registry import Api, Call, ControllerCall, controller_api
+from wirekafka.apis.shared.call import Call, ControllerCall
+from wirekafka.apis.shared.registry import Api, controller_api
 from wirekafka.apis.shared.turns import release
 from wirekafka.codec.frame import (
     RequestHeader,

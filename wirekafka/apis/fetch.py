@@ -11,6 +11,7 @@ from collections.abc import Container, Coroutine, Sequence
 from functools import cache
 from typing import Any
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.fetch_reads import (
     CONSUMER,
     HELD_ELSEWHERE,
@@ -22,7 +23,7 @@ from wirekafka.apis.shared.fetch_reads import (
 )
 from wirekafka.apis.shared.node_endpoints import MOVED, CurrentLeaders
 from wirekafka.apis.shared.preferred_replica import rack_aware_selector
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.fetch import FetchRequest, FetchResponse
 from wirekafka.quotas.client_quotas import Account
@@ -83,7 +84,7 @@ async def _fetch_for_consumer(
     if account is not None:
         sent = reads.found if context.is_full else [each for each in reads.found if each.is_news]
         size_bytes = _size_bytes(sent, call.version)
-        call.throttle_ms = account.fetched(size_bytes, call.take_work_ns(), call.now_ms)
+        call.throttle_ms = account.fetched(size_bytes, call.metering.take_work_ns(), call.now_ms)
         if call.throttle_ms:
             return FetchResponse(session_id=context.throttled())
     return _settled(reads, context, call)

@@ -11,10 +11,11 @@ from collections.abc import Coroutine, Iterable, Iterator, Set
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.node_endpoints import CurrentLeaders
 from wirekafka.apis.shared.produce_size import has_many_batches
 from wirekafka.apis.shared.produce_waiting import are_replicated
-from wirekafka.apis.shared.registry import Call, api, crowd_of, failure_of
+from wirekafka.apis.shared.registry import api, crowd_of, failure_of
 from wirekafka.apis.shared.topic_access import topics_by_id, topics_by_name
 from wirekafka.apis.shared.turns import ELEMENTS_PER_TURN, Turns, next_turn
 from wirekafka.codec.batch import (

@@ -11,7 +11,7 @@ from types import CoroutineType
 from typing import Any, TypeVar
 
 from wirekafka.apis.shared import registry, routes
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.broker import Broker
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request, Response

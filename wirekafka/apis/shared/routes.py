@@ -7,7 +7,8 @@ from types import CoroutineType
 from typing import Any
 
 from wirekafka.apis.shared import registry
-from wirekafka.apis.shared.registry import Answer, Api, Call, ControllerCall, Handle, Scope
+from wirekafka.apis.shared.call import Call, ControllerCall
+from wirekafka.apis.shared.registry import Answer, Api, Handle, Scope
 from wirekafka.codec.decode import has_records
 from wirekafka.codec.message import Buffer, Request, Response
 

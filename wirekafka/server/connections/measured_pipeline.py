@@ -7,7 +7,7 @@ from collections.abc import Callable
 from struct import Struct
 from time import perf_counter_ns
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.message import Response
 from wirekafka.metrics.requests import (
@@ -110,13 +110,13 @@ class MeasuredPipeline(Pipeline):
 
     def client(self, call: Call) -> ClientTraffic:
         """The counters of the client."""
-        found = call.traffic
-        if found is None or found.software is not call.client_software:
+        found = call.metering.traffic
+        if found is None or found.software is not call.client.software:
             # It has just connected, or sent its software's name.
-            found = self.requests.clients.of(call.listener, call.client_software)
-            if found.software == call.client_software:
-                call.client_software = found.software  # Found by identity from now on.
-            call.traffic = found
+            found = self.requests.clients.of(call.listener, call.client.software)
+            if found.software == call.client.software:
+                call.client.software = found.software  # Found by identity from now on.
+            call.metering.traffic = found
         return found
 
     def version(self, api_and_version: int, call: Call) -> VersionRequests | None:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 
 from wirekafka.apis.produce import name_leaders
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.produce_waiting import outcome
-from wirekafka.apis.shared.registry import Call
 from wirekafka.apis.shared.routes import BROKERS
 from wirekafka.errors import Error
 from wirekafka.log.append import Appended

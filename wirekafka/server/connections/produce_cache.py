@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.codec.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_BIT
 from wirekafka.codec.varint import encode_uvarint
 from wirekafka.protocol.produce import ProduceResponse
@@ -75,7 +75,7 @@ class ProduceCache:
         `wirekafka.server.connections.pipeline.Pipeline._serve_decoded`.
         """
         version, correlation_id, client_id_bytes = _header(data, at)
-        known = (self._known.get(call.identity) or _NO_ENTRIES).get(version)
+        known = (self._known.get(call.client.identity) or _NO_ENTRIES).get(version)
         if known is None:
             return False
         broker = call.broker
@@ -173,7 +173,7 @@ class ProduceCache:
         generation = call.broker.image.generation
         if generation != self._generation or self._count >= _MOST:
             self._clear(generation)
-        known = self._known.setdefault(call.identity, {}).setdefault(call.version, {})
+        known = self._known.setdefault(call.client.identity, {}).setdefault(call.version, {})
         self._count += around not in known
         entry = RepeatedProduce((partition.topic, partition.index), request, call.version)
         if quotas is not None:
@@ -201,7 +201,7 @@ def _charge(entry: RepeatedProduce, call: Call, size_bytes: int, now_ms: int) ->
         call.throttle_ms = rate.add(size_bytes, now_ms)
     rate = entry.worked
     if rate is not None:
-        if now_ms < rate.ample_until_ms and call.account is entry.account:
+        if now_ms < rate.ample_until_ms and call.metering.account is entry.account:
             rate.pending_ms = now_ms  # `charge_sending` counts the work.
         else:
             _charge_work(entry, rate, call, now_ms)
@@ -211,10 +211,10 @@ def _charge_work(entry: RepeatedProduce, rate: Rate, call: Call, now_ms: int) ->
     """Count the work for a request as `accounting.charge` does; it did not wait."""
     quotas = call.broker.quotas
     assert entry.account is not None and quotas is not None
-    call.use_account(entry.account, quotas)
-    now_ns = call.work_ns()
-    percent = (now_ns - (call.began_ns or now_ns)) * PERCENT_PER_NS
-    call.began_ns = now_ns
+    call.metering.use_account(entry.account, quotas)
+    now_ns = call.metering.work_ns()
+    percent = (now_ns - (call.metering.began_ns or now_ns)) * PERCENT_PER_NS
+    call.metering.began_ns = now_ns
     call.throttle_ms = max(rate.add(percent, now_ms), call.throttle_ms)
 
 
