@@ -25,19 +25,19 @@ from tests.replication.replicas import FakeBrokers
 from wirekafka.apis.shared.call import Call
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.log import received
+from wirekafka.log import fetched_batches
 from wirekafka.log.log import Log
 from wirekafka.metrics.measures import Measures
 from wirekafka.protocol.fetch import FetchResponse
-from wirekafka.replication.fetching.fetcher_session import Plan, Position
+from wirekafka.replication.fetching import follower_fetch
+from wirekafka.replication.fetching.fetcher_session import PartitionFetch, Plan
 from wirekafka.replication.partition.replica import Leadership
 from wirekafka.server.connections.pipeline import Pipeline
 from wirekafka.server.connections.replies import Replies
-from wirekafka.server.peers import follower_fetch
 
 _TURNS, _CALLS = 200, 50
 _TOPIC = "twins"
-_SERVER, _PEERS = "wirekafka.server.connections", "wirekafka.server.peers.follower_fetch"
+_SERVER, _PEERS = "wirekafka.server.connections", "wirekafka.replication.fetching.follower_fetch"
 
 
 class Pair(NamedTuple):
@@ -90,12 +90,12 @@ def _waiting_pair(broker: InProcessBroker) -> Iterator[Pair]:
 
 
 def _plan(epoch: int) -> Plan:
-    return Plan(7, epoch, {(bytes(16), 0): Position(5, 100 + epoch, 4, 0)}, [])
+    return Plan(7, epoch, {(bytes(16), 0): PartitionFetch(5, 100 + epoch, 4, 0)}, [])
 
 
 def _request_pair(_: InProcessBroker) -> Iterator[Pair]:
     terms = follower_fetch.Terms(2, 10, BrokerConfig.of({}))
-    template, plan = follower_fetch.Template(7, terms, "follower", 17), _plan(3)
+    template, plan = follower_fetch.FetchTemplate(7, terms, "follower", 17), _plan(3)
     yield Pair(
         lambda: template.fill(1, plan),
         lambda: encode_request(1, "follower", follower_fetch.fetch_request(plan, terms), 17),
@@ -126,16 +126,16 @@ def _received_pair(broker: InProcessBroker) -> Iterator[Pair]:
     log: Log = broker.partition(_TOPIC, 1).log
     batch, now_ms = bytearray(batch_of(1, 200)), broker.clock.now_ms()
     batch[12:16] = bytes(4)  # The leader epoch.
-    usual = received.append_usual
+    usual = fetched_batches.append_usual
 
     def append() -> None:
         batch[:8] = log.end_offset.to_bytes(8, "big")
         log.append_as_follower(batch, now_ms)
 
     def append_other() -> None:
-        received.append_usual = lambda *_: False
+        fetched_batches.append_usual = lambda *_: False
         append()
-        received.append_usual = usual
+        fetched_batches.append_usual = usual
 
     yield Pair(append, append_other)
 
@@ -172,16 +172,16 @@ TWINS: Sequence[Twin] = (
         _waiting_pair,
     ),
     Twin(
-        f"{_PEERS}.Template",
+        f"{_PEERS}.FetchTemplate",
         f"{_PEERS}.fetch_request",
-        "tests/server/test_follower_fetch.py::test_requests_are_those_of_the_codec",
+        "tests/replication/test_follower_fetch.py::test_requests_are_those_of_the_codec",
         "a follower's Fetch request of one partition",
         _request_pair,
     ),
     Twin(
         f"{_PEERS}.decode_usual",
         f"{_PEERS}.leader_response",
-        "tests/server/test_follower_fetch.py::test_responses_are_decoded_as_by_the_codec",
+        "tests/replication/test_follower_fetch.py::test_responses_are_decoded_as_by_the_codec",
         "its response with one batch",
         _response_pair,
     ),
@@ -194,8 +194,8 @@ TWINS: Sequence[Twin] = (
         _append_pair,
     ),
     Twin(
-        "wirekafka.log.received.append_usual",
-        "wirekafka.log.received.checked",
+        "wirekafka.log.fetched_batches.append_usual",
+        "wirekafka.log.fetched_batches.checked",
         "tests/log/test_log.py::test_random_batches_are_received_as_usual_ones_and_as_others_alike",
         "an append of a follower's batch",
         _received_pair,

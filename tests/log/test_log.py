@@ -29,12 +29,12 @@ from tests.simulation.disk import SimulatedDisk
 from wirekafka.codec.batch import read_header, with_prefix
 from wirekafka.codec.compression import Codec
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log import received
+from wirekafka.log import fetched_batches
 from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.log import Log
 from wirekafka.log.lookup import TimestampOffset
 
-APPEND_USUAL = received.append_usual
+APPEND_USUAL = fetched_batches.append_usual
 
 
 def test_a_batch_gets_the_next_offset_and_the_leader_epoch_and_is_otherwise_unchanged() -> None:
@@ -288,7 +288,7 @@ def test_a_follower_writes_batches_as_they_are() -> None:
 def test_random_batches_are_received_as_usual_ones_and_as_others_alike(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`received.append_usual` is the fast twin of `received.checked` and what follows it."""
+    """`append_usual` is the fast twin of `checked` and of what follows it."""
     assert sum(_usual_of_history(seed, monkeypatch) for seed in range(30)) > 300
 
 
@@ -328,7 +328,7 @@ def _usual_of_history(seed: int, monkeypatch: pytest.MonkeyPatch) -> int:
             def noted(*arguments: Any, log: Log = log) -> bool:
                 return log is usual and (served.append(APPEND_USUAL(*arguments)) or served[-1])
 
-            monkeypatch.setattr(received, "append_usual", noted)
+            monkeypatch.setattr(fetched_batches, "append_usual", noted)
             try:
                 log.append_as_follower(data, NOW_MS, newest)
                 results.append(None)
