@@ -16,7 +16,7 @@ from typing import NamedTuple
 from benchmarks.driver import PRODUCE_VERSION, batch_of, produce_frame
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.codec.crc import crc32c
 from wirekafka.codec.frame import encode_request
 from wirekafka.protocol.produce import ProduceRequest

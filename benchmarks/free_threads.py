@@ -23,7 +23,7 @@ from benchmarks.bare_loop import decoded_frame
 from benchmarks.driver import batch_of, produce_frame
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.server.connections.pipeline import Pipeline
 from wirekafka.server.connections.replies import Replies
 

@@ -10,7 +10,7 @@ import time
 from typing import Any, cast
 
 from tests.in_process import InProcessBroker
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.server.connections.connection import Connection
 from wirekafka.server.connections.half_closed_connections import HalfClosed
 from wirekafka.server.connections.inbox import Inbox

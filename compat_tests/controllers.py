@@ -16,7 +16,7 @@ from compat_tests.wire import Wire
 from tests.eventually import eventually
 from tests.metadata.cluster import EmptyCluster
 from wirekafka.apis.shared import registry
-from wirekafka.apis.shared.registry import ControllerCall
+from wirekafka.apis.shared.call import ControllerCall
 from wirekafka.codec.batch import batches, read_header
 from wirekafka.codec.message import Message, Request
 from wirekafka.errors import KafkaError

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.ports import free_ports
 from wirekafka.apis.shared import routes
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.frame import RequestHeader, decode_response, encode_frame, encode_request
 from wirekafka.codec.message import Part, Request

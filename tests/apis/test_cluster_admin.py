@@ -9,7 +9,7 @@ from wirekafka.apis.describe_cluster import describe_cluster
 from wirekafka.apis.describe_topic_partitions import describe_topic_partitions
 from wirekafka.apis.elect_leaders import elect_leaders, elect_leaders_failure
 from wirekafka.apis.init_producer_id import init_producer_id
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.unregister_broker import unregister_broker
 from wirekafka.apis.update_features import update_features
 from wirekafka.errors import Error, KafkaError

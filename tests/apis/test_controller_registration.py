@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
-from wirekafka.apis.shared.registry import ControllerCall, declared_by
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import declared_by
 from wirekafka.protocol.controller_registration import ControllerRegistrationRequest
 from wirekafka.protocol.records.metadata import RegisterControllerRecord
 

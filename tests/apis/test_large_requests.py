@@ -21,7 +21,7 @@ from wirekafka.apis.describe_user_scram_credentials import describe_user_scram_c
 from wirekafka.apis.fetch import fetch
 from wirekafka.apis.offset_for_leader_epoch import offset_for_leader_epoch
 from wirekafka.apis.share_fetch import share_fetch
-from wirekafka.apis.shared.registry import Call, ControllerCall
+from wirekafka.apis.shared.call import Call, ControllerCall
 from wirekafka.errors import Error
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest
 from wirekafka.protocol.describe_topic_partitions import DescribeTopicPartitionsRequest

@@ -12,8 +12,8 @@ from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.raw_client import frame, response_in
 from wirekafka.apis.produce import produce
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.produce_size import MOST_BATCHES, has_many_batches
-from wirekafka.apis.shared.registry import Call
 from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
 from wirekafka.server.connections.pipeline import Pipeline
 from wirekafka.server.connections.replies import Replies

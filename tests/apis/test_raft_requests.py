@@ -11,7 +11,7 @@ import pytest
 
 from tests.manual_clock import ManualClock
 from wirekafka.apis.shared import registry
-from wirekafka.apis.shared.registry import Call, ControllerCall
+from wirekafka.apis.shared.call import Call, ControllerCall
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.add_raft_voter import AddRaftVoterRequest

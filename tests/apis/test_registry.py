@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wirekafka.apis.shared import registry, routes
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.api_versions import ApiVersionsRequest
 

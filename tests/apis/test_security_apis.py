@@ -13,7 +13,7 @@ from wirekafka.apis.renew_delegation_token import renew_delegation_token
 from wirekafka.apis.sasl_authenticate import sasl_authenticate
 from wirekafka.apis.sasl_handshake import sasl_handshake
 from wirekafka.apis.shared import registry
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.create_acls import CreateAclsRequest
 from wirekafka.protocol.create_delegation_token import CreateDelegationTokenRequest

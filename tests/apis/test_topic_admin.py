@@ -6,7 +6,7 @@ from tests.metadata.cluster import Cluster
 from wirekafka.apis.create_partitions import create_partitions
 from wirekafka.apis.create_topics import create_topics, create_topics_failure
 from wirekafka.apis.delete_topics import delete_topics, delete_topics_failure
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.create_partitions import CreatePartitionsRequest
 from wirekafka.protocol.create_topics import CreateTopicsRequest

@@ -13,6 +13,7 @@ from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
 from tests.memory_share_states import MemoryShareStates
 from wirekafka.apis.shared import registry, routes
+from wirekafka.apis.shared.call import Call
 from wirekafka.codec.message import Request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.coordinator.coordinated_image import CoordinatedImage
@@ -166,7 +167,7 @@ class GroupMachines:
         route = routes.BROKERS.find(type(request).key << 16 | version)
         assert route is not None
         asked = type(request).decode(bytes(request.encode(version)), version)
-        context = registry.Call(self, client_host="/127.0.0.1", **call)  # type: ignore[arg-type]
+        context = Call(self, client_host="/127.0.0.1", **call)  # type: ignore[arg-type]
         context.version, context.client_id = version, "client"
         try:
             answer = route.handle(asked, context)

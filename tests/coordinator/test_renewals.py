@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -112,6 +113,41 @@ def test_the_response_and_the_timer_are_those_of_the_command(
     assert stable.beat(kind) == short
     assert machine.timers._due == timers
     assert runtime.end_offset == end
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_heartbeats_are_answered_as_by_commands(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`Runtime.renew` is the fast twin of `Runtime.submit`."""
+    random = Random(seed)
+    sides = [Stable(tmp_path / "renewed"), Stable(tmp_path / "submitted")]
+    sides[1].submit_all(monkeypatch)
+    for _ in range(60):
+        kind = random.choice(KINDS)
+        fields = random.choice(
+            (
+                {},
+                {},
+                {},
+                {"member_epoch": random.choice((-1, 0, 1, 2, 3, 99))},
+                {"member_id": random.choice(("", "stranger"))},
+                {"group_id": random.choice(("missing", f"{random.choice(KINDS)}-0", "classic-0"))},
+                {"rack_id": "r"},
+            )
+        )
+        delay_ms = random.choice((0, 1, 100, 3_000, SESSION_MS - 1, SESSION_MS))
+        seen = []
+        for side in sides:
+            side.broker.clock.advance(delay_ms)
+            answer = side.beat(kind, **fields)
+            shards = [side.shard(each) for each in KINDS]
+            seen.append(
+                (answer, [(dict(it.timers._due), runtime.end_offset) for runtime, it in shards])
+            )
+        assert seen[0] == seen[1], (seed, kind, fields, delay_ms)
+    for side in sides:
+        asyncio.run(side.broker.node.stop())
 
 
 @pytest.mark.parametrize("kind", KINDS)

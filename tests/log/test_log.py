@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from itertools import count
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -24,12 +26,15 @@ from tests.log.batches import (
     with_config,
 )
 from tests.simulation.disk import SimulatedDisk
-from wirekafka.codec.batch import with_prefix
+from wirekafka.codec.batch import read_header, with_prefix
 from wirekafka.codec.compression import Codec
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log import fetched_batches
 from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.log import Log
 from wirekafka.log.lookup import TimestampOffset
+
+APPEND_USUAL = fetched_batches.append_usual
 
 
 def test_a_batch_gets_the_next_offset_and_the_leader_epoch_and_is_otherwise_unchanged() -> None:
@@ -279,6 +284,69 @@ def test_a_follower_writes_batches_as_they_are() -> None:
     with pytest.raises(KafkaError) as raised:
         follower.append_as_follower(data, NOW_MS)
     assert raised.value.error == Error.OFFSET_OUT_OF_RANGE
+
+
+def test_random_batches_are_received_as_usual_ones_and_as_others_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`append_usual` is the fast twin of `checked` and of what follows it."""
+    assert sum(_usual_of_history(seed, monkeypatch) for seed in range(30)) > 300
+
+
+def _usual_of_history(seed: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Compare two followers of a random leader; returns how many responses were usual."""
+    random = Random(seed)
+    config = {"segment_bytes": random.choice((2_000, 100_000)), "index_interval_bytes": 100}
+    leader, usual, other = (new_log(**config) for _ in range(3))
+    epoch = 0
+    sequences = count()
+    for number in range(60):
+        epoch += random.random() < 0.05
+        if random.random() < 0.7:
+            values = [random.randbytes(random.choice((0, 10, 300)))] * random.choice((1, 2))
+            append(leader, batch(*values, timestamp=NOW_MS + random.randrange(9)), epoch=epoch)
+        elif random.random() < 0.8:
+            append(leader, from_producer(3, next(sequences)), epoch=epoch)
+        else:
+            append(leader, from_producer(100 + number, 0, transactional=True), epoch=epoch)
+            end_transaction(leader, 100 + number, commit=random.random() < 0.5)
+    stored, at = read_all(leader), 0
+    served: list[bool] = []
+    while at < len(stored):
+        end = at + random.choice((1, 1, 2, 5))
+        data = bytearray(b"".join(stored[at:end]))
+        newest = random.choice((epoch,) * 9 + (0,))
+        harm = random.random()
+        if harm < 0.1:
+            data[random.randrange(len(data))] ^= random.choice((1, 128))
+        elif harm < 0.2:
+            del data[-random.randrange(1, len(data)) :]
+        elif harm < 0.3:
+            data = bytearray(b"".join(stored[max(at - 1, 0) : end]))
+        results = []
+        for log in (usual, other):
+
+            def noted(*arguments: Any, log: Log = log) -> bool:
+                return log is usual and (served.append(APPEND_USUAL(*arguments)) or served[-1])
+
+            monkeypatch.setattr(fetched_batches, "append_usual", noted)
+            try:
+                log.append_as_follower(data, NOW_MS, newest)
+                results.append(None)
+            except KafkaError as error:
+                results.append(error.error)
+        assert results[0] == results[1], (seed, at)
+        assert read_bytes(usual) == read_bytes(other)
+        for name in ("end_offset", "first_unstable_offset"):
+            assert getattr(usual, name) == getattr(other, name)
+        assert usual.epochs.entries == other.epochs.entries
+        assert usual.producers.encode_snapshot() == other.producers.encode_snapshot()
+        at = next((n for n, each in enumerate(stored) if base_of(each) >= usual.end_offset), 60_000)
+    return sum(served)
+
+
+def base_of(stored: bytes) -> int:
+    return read_header(stored).base_offset
 
 
 def test_a_follower_that_gets_batches_one_by_one_has_the_same_log_as_with_all_at_once() -> None:

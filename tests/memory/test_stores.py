@@ -232,7 +232,7 @@ def software(stand: Stand) -> list[Any]:
         name = f"{number}-" + "x" * (30_000 if number % 2 else 50)
         request = ApiVersionsRequest(client_software_name=name, client_software_version="1")
         assert Exchange(connection, request, 3, "c").response.error_code == 0
-        stand.measures.requests.clients.of("l", connection.protocol.call.client_software)
+        stand.measures.requests.clients.of("l", connection.protocol.call.client.software)
     return [stand.measures.requests.clients]
 
 

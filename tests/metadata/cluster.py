@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
 from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.call import Call, ControllerCall
 from wirekafka.apis.shared.local_channel import LocalChannel
-from wirekafka.apis.shared.registry import Call, ControllerCall
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error
 from wirekafka.metadata.broker.auto_creation import AutoCreation

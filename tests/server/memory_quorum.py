@@ -16,7 +16,7 @@ from typing import Any
 from tests.simulation.disk import Outcome, SimulatedDisk
 from tests.simulation.loop import NodeClock, VirtualLoop
 from wirekafka.apis.shared import registry
-from wirekafka.apis.shared.registry import ControllerCall
+from wirekafka.apis.shared.call import ControllerCall
 from wirekafka.codec.message import Request
 from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig

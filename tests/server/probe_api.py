@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from wirekafka.apis.shared.registry import Api, Call
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import Api
 from wirekafka.codec.message import (
     Int16,
     Int32,

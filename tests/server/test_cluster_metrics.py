@@ -14,7 +14,7 @@ from tests.eventually import eventually_async
 from tests.in_process import batch
 from tests.server.test_measured_pipeline import produce_request
 from tests.server.test_quorum_of_nodes import CLUSTER_ID, HOST, QUICK, configs
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.metadata.controller.topics import CreateTopics, NewTopic

@@ -207,7 +207,7 @@ def test_the_commands_and_the_console_are_no_readers(
 ) -> None:
     produce(kafka, 3)
     connection = kafka.net.open(kafka.node.listeners[0].address)
-    connection.protocol.call.client_software = ("wirekafka", "1.0")
+    connection.protocol.call.client.software = ("wirekafka", "1.0")
     assert Exchange(connection, fetch_request(0), FETCH, "wirekafka-cli").response.responses
     assert rows(tracker) == [] and len(kafka.broker.readers) == 0
 

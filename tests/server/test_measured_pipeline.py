@@ -12,7 +12,7 @@ import pytest
 from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
 from tests.raw_client import frame
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.errors import Error
 from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference

@@ -13,7 +13,7 @@ from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.raw_client import frame, response_in
 from wirekafka.apis.shared import registry, routes
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
@@ -145,7 +145,7 @@ def test_a_handler_that_raises_is_logged_once_a_minute(
 
 def test_only_authentication_requests_are_admitted_before_it(kafka: InProcessBroker) -> None:
     pipeline, call = Pipeline(), Call(kafka.broker)
-    call.require_authentication()
+    call.client.require_authentication()
     admitted = set()
     for declared in APIS:
         version = declared.request.versions.first
@@ -161,7 +161,7 @@ def test_only_authentication_requests_are_admitted_before_it(kafka: InProcessBro
 
 def test_nothing_is_decoded_before_it_is_admitted(kafka: InProcessBroker) -> None:
     call = Call(kafka.broker)
-    call.require_authentication()
+    call.client.require_authentication()
     payload = memoryview(frame(MetadataRequest(), 9)[:-1] + b"\xff")
     with pytest.raises(Refused, match="before authentication: Metadata"):
         Pipeline().serve(payload, 0, len(payload), call, Replies())

@@ -12,7 +12,7 @@ import pytest
 from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
 from tests.raw_client import frame
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.frame import decode_response
 from wirekafka.codec.message import MalformedMessage
@@ -48,7 +48,7 @@ class Client:
     @property
     def remembered(self) -> dict[bytes, Any]:
         """The cache's entry for this client's requests of version 9."""
-        return dict(self.cache._known.get(self.call.identity, {}).get(9, {}))
+        return dict(self.cache._known.get(self.call.client.identity, {}).get(9, {}))
 
     def send(self, payload: bytes) -> bytes:
         """The response to one request, empty for none."""
@@ -301,7 +301,7 @@ def test_a_client_that_must_authenticate_is_served_nothing(
 ) -> None:
     for _ in range(2):
         client.produce(batch())
-    client.call.require_authentication()
+    client.call.client.require_authentication()
     with pytest.raises(Refused):
         client.produce(batch())
     assert client.repeated == [False, True, False] and kafka.partition("t").end_offset == 2

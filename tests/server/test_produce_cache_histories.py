@@ -24,14 +24,14 @@ from tests.memory_net import MemoryConnection
 from tests.raw_client import frame
 from tests.replication.replicas import FakeBrokers
 from tests.server.test_client_quotas import quota_request
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.compression import Codec
 from wirekafka.metrics.measures import Measures
 from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.replication.partition.leader import Leader
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.replica import Leadership
-from wirekafka.server.connections.produce_cache import ProduceCache
 
 SEEDS = int(os.environ.get("WIREKAFKA_TWIN_SEEDS", "24"))
 STEPS = 60
@@ -321,15 +321,15 @@ def test_responses_logs_and_counters_are_those_of_the_handler(
     first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served = 0
-    serve = ProduceCache.serve
+    append_valid = Leader.append_valid
 
-    def counted(cache: ProduceCache, *arguments: Any) -> Any:
+    def counted(leader: Leader, *arguments: Any) -> Any:
         nonlocal served
-        found = serve(cache, *arguments)
-        served += found is not False
+        found = append_valid(leader, *arguments)
+        served += found is not None
         return found
 
-    monkeypatch.setattr(ProduceCache, "serve", counted)
+    monkeypatch.setattr(Leader, "append_valid", counted)  # Only the cache calls it.
     for seed in range(first, min(first + 8, SEEDS)):
         asyncio.run(_compare(seed, tmp_path / str(seed)))
     assert served > 200, "most requests are repeated"

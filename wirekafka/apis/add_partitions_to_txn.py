@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.fencing import fencing_error
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.coordinator.transactions.commands import (
     AddPartitions,
     ProducerIdentity,

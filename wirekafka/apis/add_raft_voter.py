@@ -5,8 +5,9 @@ v1: a response as soon as the leader has appended the change (KIP-1186).
 
 from __future__ import annotations
 
+from wirekafka.apis.shared.call import Call, ControllerCall
 from wirekafka.apis.shared.raft_requests import check_cluster_id, endpoints_of
-from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wirekafka.replication.raft.messages import NO_DIRECTORY, AddVoter, ReplicaKey

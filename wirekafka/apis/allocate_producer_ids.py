@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import ControllerCall, controller_api
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import controller_api
 from wirekafka.metadata.controller.producer_ids import AllocateProducerIds
 from wirekafka.protocol.allocate_producer_ids import (
     AllocateProducerIdsRequest,

@@ -5,7 +5,8 @@ v2: topic ids, v3: the broker epochs of the ISR's members (KIP-903).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import ControllerCall, controller_api
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import controller_api
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.channel import Replica
 from wirekafka.metadata.controller.isr_changes import ChangeIsrs

@@ -5,7 +5,8 @@ v1: may refuse to change the replication factor (KIP-860).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import ControllerCall, api, failure_of
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.reassignments import Move, Reassign
 from wirekafka.protocol.alter_partition_reassignments import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.checkpoints import TopicPartition
 from wirekafka.protocol.alter_replica_log_dirs import (

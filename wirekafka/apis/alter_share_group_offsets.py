@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.apis.shared.share_version import UNSUPPORTED, check_share_version
 from wirekafka.coordinator.groups.share.commands import AlterShareOffsets
 from wirekafka.coordinator.java_order import grown_capacity, integers_in_order

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.call import Call, ControllerCall
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.scram import AlterCredentials, Deletion, Upsertion
 from wirekafka.protocol.alter_user_scram_credentials import (

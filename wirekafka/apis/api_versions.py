@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 
 from wirekafka.apis.shared import registry
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.routes import BROKERS, CONTROLLERS
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.features import SUPPORTED
@@ -44,12 +45,13 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
         name, version = request.client_software_name, request.client_software_version
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             raise KafkaError(Error.INVALID_REQUEST)
-        call.client_software = (name, version)
-        if call.is_authenticated:  # As in Kafka, a client that has to log in is not redirected.
+        call.client.software = (name, version)
+        # As in Kafka, a client that has to log in is not redirected.
+        if call.client.is_authenticated:
             call.authenticated(call.principal)
             _check_destination(request, call)
-    if call.login is not None:
-        call.login.versions_sent()
+    if call.client.login is not None:
+        call.client.login.versions_sent()
     broker = call.broker
     finalized = dict(broker.image.features)
     if broker.quorum.is_dynamic:
@@ -86,7 +88,7 @@ def _check_destination(request: ApiVersionsRequest, call: Call) -> None:
         return
     if cluster_id is None or node_id == _NO_NODE:
         raise KafkaError(Error.INVALID_REQUEST)
-    if call.is_for_controllers:
+    if call.client.is_for_controllers:
         return
     if (cluster_id, node_id) != (call.broker.cluster_id, call.broker.node_id):
         raise KafkaError(Error.REBOOTSTRAP_REQUIRED)
@@ -99,7 +101,7 @@ def _is_served(feature: str) -> bool:
 
 def _served(call: Call) -> list[_ApiVersion]:
     """The APIs of this listener."""
-    if call.is_for_controllers:
+    if call.client.is_for_controllers:
         return [_advertised(declared) for declared in CONTROLLERS.served()]
     measures = call.broker.measures
     # As in Kafka: clients push only where something takes their metrics.

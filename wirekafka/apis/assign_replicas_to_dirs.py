@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import ControllerCall, controller_api
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import controller_api
 from wirekafka.errors import Error
 from wirekafka.metadata.controller.directories import AssignDirectories
 from wirekafka.metadata.controller.sweep import in_portions

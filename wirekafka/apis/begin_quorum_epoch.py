@@ -5,6 +5,7 @@ v1: voter keys and the leader's listeners (KIP-853).
 
 from __future__ import annotations
 
+from wirekafka.apis.shared.call import ControllerCall
 from wirekafka.apis.shared.raft_requests import (
     addressed,
     check_cluster_id,
@@ -12,7 +13,7 @@ from wirekafka.apis.shared.raft_requests import (
     leader_nodes,
     metadata_partition,
 )
-from wirekafka.apis.shared.registry import ControllerCall, controller_api
+from wirekafka.apis.shared.registry import controller_api
 from wirekafka.errors import KafkaError
 from wirekafka.protocol.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC

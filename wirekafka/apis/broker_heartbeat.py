@@ -6,7 +6,8 @@ v1: failed log directories (KIP-858), v2: cordoned log directories (KIP-1066).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import ControllerCall, controller_api
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import controller_api
 from wirekafka.metadata.controller.heartbeats import BrokerHeartbeat
 from wirekafka.protocol.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION

@@ -5,7 +5,8 @@ v2: log directories (KIP-858), v3: the epoch of its last clean shutdown (KIP-966
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import ControllerCall, controller_api
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import controller_api
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.registration import Endpoint, RegisterBroker
 from wirekafka.protocol.broker_registration import (

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.group_access import describable
 from wirekafka.apis.shared.group_protocols import check_consumer_protocol
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.groups.consumer.commands import (
     DescribeConsumerGroup,

@@ -9,8 +9,9 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.group_protocols import check_consumer_protocol
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.registry import api
 from wirekafka.coordinator.groups.commands import QuietHeartbeat
 from wirekafka.coordinator.groups.consumer.commands import (
     ConsumerHeartbeat,

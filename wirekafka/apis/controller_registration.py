@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import ControllerCall, controller_api
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import controller_api
 from wirekafka.metadata.controller.registration import Endpoint, RegisterController
 from wirekafka.protocol.controller_registration import (
     ControllerRegistrationRequest,

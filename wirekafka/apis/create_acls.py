@@ -6,7 +6,8 @@ v1: pattern types (KIP-290).
 from __future__ import annotations
 
 from wirekafka.apis.shared.acl_types import require_types
-from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.call import Call, ControllerCall
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.acls import CreateAcls
 from wirekafka.protocol.create_acls import CreateAclsRequest, CreateAclsResponse

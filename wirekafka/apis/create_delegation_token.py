@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.call import Call, ControllerCall
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.token_access import require_may_manage_tokens
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.tokens import CreateToken

@@ -6,7 +6,8 @@ v6: THROTTLING_QUOTA_EXCEEDED (KIP-599), v7: topic ids (KIP-516).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.call import Call, ControllerCall
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.config.describe import describe_topic
 from wirekafka.errors import Error, KafkaError

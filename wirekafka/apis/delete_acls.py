@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wirekafka.apis.shared.acl_types import require_types
-from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.call import Call, ControllerCall
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.acls import DeleteAcls
 from wirekafka.protocol.delete_acls import DeleteAclsRequest, DeleteAclsResponse

@@ -5,7 +5,8 @@ v3: an error message per group (KIP-1331).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.java_order import copied_capacity, strings_in_order
 from wirekafka.errors import Error, KafkaError

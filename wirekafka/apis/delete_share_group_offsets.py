@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.apis.shared.share_version import UNSUPPORTED, check_share_version
 from wirekafka.coordinator.groups.share.commands import DeleteShareOffsets
 from wirekafka.errors import Error, KafkaError

@@ -6,7 +6,8 @@ v1: pattern types (KIP-290).
 from __future__ import annotations
 
 from wirekafka.apis.shared.acl_types import require_types
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.errors import Error
 from wirekafka.protocol.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from wirekafka.security.acl import (

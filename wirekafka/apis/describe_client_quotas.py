@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.quotas import Component, listed, matching
 from wirekafka.protocol.describe_client_quotas import (

@@ -5,7 +5,8 @@ v1: controllers (KIP-919), v2: fenced brokers (KIP-1073).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, ControllerCall, api, at_controllers
+from wirekafka.apis.shared.call import Call, ControllerCall
+from wirekafka.apis.shared.registry import api, at_controllers
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.image.view import controller_for_clients, nodes
 from wirekafka.protocol.authorized_operations import NOT_REQUESTED

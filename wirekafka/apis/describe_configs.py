@@ -5,7 +5,8 @@ v1: sources and synonyms (KIP-226), v3: types and documentation (KIP-569).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.config import describe, loggers
 from wirekafka.config.describe import ConfigEntry, ConfigSource

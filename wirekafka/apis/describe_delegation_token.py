@@ -5,7 +5,8 @@ v3: the principal that requested each token (KIP-373).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.apis.shared.token_access import require_may_manage_tokens
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError

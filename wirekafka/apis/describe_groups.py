@@ -5,8 +5,9 @@ v4: static members (KIP-345), v6: GROUP_ID_NOT_FOUND (KIP-1043).
 
 from __future__ import annotations
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.group_access import describable
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.groups import commands as group_commands
 from wirekafka.coordinator.groups.commands import DescribeGroup

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from os.path import abspath
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.errors import Error
 from wirekafka.log.checkpoints import TopicPartition
 from wirekafka.log.directories.log_directory import LogDirectory

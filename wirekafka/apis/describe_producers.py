@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.producers import ProducerHistory

@@ -5,7 +5,8 @@ v1: timestamps (KIP-836), v2: directory ids (KIP-853).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import ControllerCall, api
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import api
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.describe_quorum import (
     DescribeQuorumRequest,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.share_version import check_share_version
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.groups.share.groups import ShareOffset

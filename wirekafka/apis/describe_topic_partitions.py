@@ -5,7 +5,8 @@ It also reports eligible leader replicas.
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topic_names import check_name

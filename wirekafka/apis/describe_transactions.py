@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.transactions.commands import DescribeTransaction
 from wirekafka.coordinator.transactions.transaction import Transaction

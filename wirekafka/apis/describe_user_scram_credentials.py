@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,

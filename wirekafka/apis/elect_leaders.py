@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.call import Call, ControllerCall
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.elections import ElectionType
 from wirekafka.metadata.controller.elections import ElectLeaders as Elect

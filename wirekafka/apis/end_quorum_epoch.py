@@ -5,13 +5,14 @@ v1: candidates by voter key and the leader's listeners (KIP-853).
 
 from __future__ import annotations
 
+from wirekafka.apis.shared.call import ControllerCall
 from wirekafka.apis.shared.raft_requests import (
     check_cluster_id,
     endpoints_of,
     leader_nodes,
     metadata_partition,
 )
-from wirekafka.apis.shared.registry import ControllerCall, controller_api
+from wirekafka.apis.shared.registry import controller_api
 from wirekafka.errors import KafkaError
 from wirekafka.protocol.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC

@@ -5,8 +5,9 @@ v2: PRODUCER_FENCED (KIP-588), v5: the bumped producer epoch in the response (KI
 
 from __future__ import annotations
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.fencing import fencing_error
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.coordinator.transactions.commands import EndTransaction, ProducerIdentity
 from wirekafka.coordinator.transactions.transaction import (
     EPOCH_BUMPING_TRANSACTIONS,

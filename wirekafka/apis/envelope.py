@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from wirekafka.apis.shared import registry
-from wirekafka.apis.shared.registry import Api, Call, ControllerCall, controller_api
+from wirekafka.apis.shared.call import Call, ControllerCall
+from wirekafka.apis.shared.registry import Api, controller_api
 from wirekafka.apis.shared.turns import release
 from wirekafka.codec.frame import (
     RequestHeader,
@@ -44,7 +45,7 @@ async def envelope(request: EnvelopeRequest, call: ControllerCall) -> EnvelopeRe
     client.version = header.request_api_version
     assert declared.decide is not None, "forwarded"
     try:
-        response = declared.decide(inner, client)
+        response: Any = declared.decide(inner, client)
         if inspect.iscoroutine(response):
             response = await response
     except MalformedRequest as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.call import Call, ControllerCall
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.token_access import require_may_manage_tokens
 from wirekafka.errors import KafkaError
 from wirekafka.metadata.controller.tokens import ExpireToken

@@ -7,17 +7,28 @@ v17: replica directory ids (KIP-853), v18: the follower's high watermark (KIP-11
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Coroutine, Sequence
 from functools import cache
+from typing import Any
 
-from wirekafka.apis.shared.fetch_reads import CONSUMER, HELD_ELSEWHERE, FetchTerms, Found, Reads
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.fetch_reads import (
+    CONSUMER,
+    HELD_ELSEWHERE,
+    ConsumerReads,
+    FetchTerms,
+    FollowerReads,
+    Found,
+    Reads,
+)
 from wirekafka.apis.shared.node_endpoints import MOVED, CurrentLeaders
 from wirekafka.apis.shared.preferred_replica import rack_aware_selector
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.fetch import FetchRequest, FetchResponse
 from wirekafka.quotas.client_quotas import Account
 from wirekafka.replication.fetching.fetch_session import FetchTarget, Key, Wanted
+from wirekafka.replication.fetching.fetch_sessions import FetchContext
 from wirekafka.replication.partition.partition import Partition as LocalPartition
 from wirekafka.replication.partition.remote_log import RemoteResult
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION, READ, TOPIC
@@ -34,56 +45,92 @@ _NAMES_LEADERS_SINCE = 16
 
 
 @api(FetchRequest, FetchResponse)
-async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
+def fetch(request: FetchRequest, call: Call) -> Coroutine[Any, Any, FetchResponse]:
     """Read the requested partitions, and wait for `min_bytes` or for remote storage.
 
     A follower's fetch also reports its log end offsets, which may advance high watermarks.
     """
-    broker = call.broker
     now_ms = call.now_ms
     target = _target(request, call.version, call.connection_id)
-    context = broker.sessions.open(target, now_ms)
+    context = call.broker.sessions.open(target, now_ms)
     if context.session is not None and not call.is_authorized(CLUSTER_ACTION, CLUSTER):
         context.session.end_rest()
-    account = None
-    if broker.quotas is not None and not target.is_follower:
-        account = call.account_of(broker.quotas)
-    reads = Reads(broker, _terms(request, call.version, account), context)
+    if target.is_follower:
+        return _fetch_for_follower(request, call, context, now_ms)
+    return _fetch_for_consumer(request, call, target, context, now_ms)
+
+
+async def _fetch_for_consumer(
+    request: FetchRequest, call: Call, target: FetchTarget, context: FetchContext, now_ms: int
+) -> FetchResponse:
+    broker = call.broker
+    account = None if broker.quotas is None else call.account_of(broker.quotas)
+    reads = ConsumerReads(broker, _terms(request, call.version, account), context)
     if call.authorizer is not None:
-        reads.refused = _refused(target.is_follower, reads.found, call)
-    if target.wanted and not target.is_follower:
+        reads.refused = _refused_to_consumer(reads.found, call)
+    if target.wanted:
         broker.readers.note(call, target.wanted, reads, now_ms)
-    if request.rack_id and not target.is_follower:
+    if request.rack_id:
         reads.select_replica = rack_aware_selector(call, request.rack_id)
     reads.read()
-    if request.isolation_level not in (0, _READ_COMMITTED) and any(
-        each.partition is not None for each in reads.found
-    ):
-        # Only where there is something to read, as in Kafka: the others get their own errors.
-        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
-    if target.is_follower:
-        reads.note_follower(now_ms)
+    _check_isolation(request, reads)
+    if not reads.is_ready and request.max_wait_ms > 0:
+        await broker.waiting.until(
+            reads.has_become_ready, reads.watched(), now_ms + request.max_wait_ms
+        )
+        reads.read()
+    if reads.pending:
+        await reads.read_remote()
+    if account is not None:
+        sent = reads.found if context.is_full else [each for each in reads.found if each.is_news]
+        size_bytes = _size_bytes(sent, call.version)
+        call.throttle_ms = account.fetched(size_bytes, call.metering.take_work_ns(), call.now_ms)
+        if call.throttle_ms:
+            return FetchResponse(session_id=context.throttled())
+    return _settled(reads, context, call)
+
+
+async def _fetch_for_follower(
+    request: FetchRequest, call: Call, context: FetchContext, now_ms: int
+) -> FetchResponse:
+    broker = call.broker
+    reads = FollowerReads(broker, _terms(request, call.version, None), context)
+    if call.authorizer is not None and not call.is_authorized(CLUSTER_ACTION, CLUSTER):
+        reads.refused = {each.wanted.topic for each in reads.found}
+    reads.read()
+    _check_isolation(request, reads)
+    reads.note_follower(now_ms)
     if not reads.is_ready and request.max_wait_ms > 0:
         await broker.waiting.until(
             reads.has_become_ready,
             reads.watched(),
             now_ms + request.max_wait_ms,
             # The more records a follower gets with a Fetch, the fewer Fetches it sends.
-            gathers=target.is_follower,
+            gathers=True,
         )
         reads.read()
     if reads.pending:
         await reads.read_remote()
-    if target.is_follower:
-        reads.record_throttled(call.now_ms)
-    if account is not None:
-        sent = reads.found if context.is_full else [each for each in reads.found if each.is_news]
-        size_bytes = _size_bytes(sent, call.version)
-        call.throttle_ms = account.fetched(size_bytes, call.take_work_ns(), call.now_ms)
-        if call.throttle_ms:
-            return FetchResponse(session_id=context.throttled())
-    if broker.measures is not None:
-        reads.count(broker.measures.traffic)
+    reads.record_throttled(call.now_ms)
+    return _settled(reads, context, call)
+
+
+def _check_isolation(request: FetchRequest, reads: Reads) -> None:
+    """Raise UNKNOWN_SERVER_ERROR for an unknown isolation level, where there is a partition.
+
+    As in Kafka: partitions that do not exist get their own errors.
+    """
+    if request.isolation_level not in (0, _READ_COMMITTED) and any(
+        each.partition is not None for each in reads.found
+    ):
+        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
+
+
+def _settled(reads: Reads, context: FetchContext, call: Call) -> FetchResponse:
+    """Count what is sent, have the session remember it, and build the response."""
+    measures = call.broker.measures
+    if measures is not None:
+        reads.count(measures.traffic)
     settled = context.settle(reads.results(), call.now_ms)
     reads.rest()
     return _response(reads, settled, call)
@@ -125,11 +172,8 @@ def _target(request: FetchRequest, version: int, connection_id: str) -> FetchTar
     )
 
 
-def _refused(is_follower: bool, found: list[Found], call: Call) -> Container[str | bytes]:
+def _refused_to_consumer(found: list[Found], call: Call) -> Container[str | bytes]:
     """The topics, by name or id as in the request, that the client may not read."""
-    if is_follower:
-        topics = {each.wanted.topic for each in found}
-        return () if call.is_authorized(CLUSTER_ACTION, CLUSTER) else topics
     known = call.broker.image.topics_by_id
     names: dict[str | bytes, str] = {}
     requested = []

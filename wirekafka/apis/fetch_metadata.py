@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from wirekafka.apis.fetch import fetch
-from wirekafka.apis.shared.registry import ControllerCall, at_controllers
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import at_controllers
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.directories.log_directory import METADATA_TOPIC_ID
 from wirekafka.protocol.fetch import FetchRequest, FetchResponse

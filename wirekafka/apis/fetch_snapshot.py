@@ -5,7 +5,8 @@ v1: replica directory ids and the leader's address (KIP-853).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import ControllerCall, controller_api
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import controller_api
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC

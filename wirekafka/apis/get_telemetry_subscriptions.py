@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.apis.shared.telemetry_client import client_of
 from wirekafka.protocol.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,

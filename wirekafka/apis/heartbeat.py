@@ -5,7 +5,8 @@ v3: static members (KIP-345).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.coordinator.groups import commands as group_commands
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -5,8 +5,9 @@ v3: resumes an epoch (KIP-360), v4: PRODUCER_FENCED (KIP-588).
 
 from __future__ import annotations
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.fencing import fencing_error
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.coordinator.transactions.commands import ProducerIdentity, StartProducer
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

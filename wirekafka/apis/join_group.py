@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.coordinator.groups.commands import AssignorChoice, Join, Joined, JoinRefused
 from wirekafka.errors import KafkaError
 from wirekafka.protocol.join_group import JoinGroupRequest, JoinGroupResponse

@@ -5,7 +5,8 @@ v3: several members, by instance id (KIP-345), v5: reasons (KIP-800).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.coordinator.groups.commands import Leave, Leaver
 from wirekafka.errors import Error
 from wirekafka.protocol.leave_group import LeaveGroupRequest, LeaveGroupResponse

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.image import image as resources
 from wirekafka.metadata.image.image import MetadataImage

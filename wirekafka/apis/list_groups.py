@@ -5,7 +5,8 @@ v4: by state (KIP-518), v5: by type (KIP-848).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from wirekafka.security.acl import CLUSTER, DESCRIBE, GROUP

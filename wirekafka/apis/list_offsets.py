@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.lookup import TimestampOffset

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import ControllerCall, api, failure_of
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import KafkaError
 from wirekafka.metadata.controller.reassignments import is_moving
 from wirekafka.metadata.image.image import PartitionImage

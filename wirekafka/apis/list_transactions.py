@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.coordinator.transactions.commands import ListTransactions
 from wirekafka.coordinator.transactions.transaction import TransactionState
 from wirekafka.errors import Error, KafkaError

@@ -5,7 +5,8 @@ v7: static members (KIP-345), v9: member epochs (KIP-848), v10: topic ids (KIP-8
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.topic_access import topics_by_id, topics_by_name
 from wirekafka.coordinator.groups.commands import CommitOffsets, OffsetToCommit
 from wirekafka.errors import Error, KafkaError

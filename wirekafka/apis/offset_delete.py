@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.apis.shared.topic_access import topics_by_name
 from wirekafka.coordinator.groups.commands import DeleteOffsets
 from wirekafka.errors import Error

@@ -6,7 +6,8 @@ v10: topic ids (KIP-848).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.topic_access import topics_by_id
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.groups.commands import FetchAllOffsets, FetchedOffset, FetchOffsets

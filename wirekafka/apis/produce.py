@@ -7,14 +7,15 @@ transaction (both KIP-890), v13: topic ids (KIP-516).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Iterator, Set
+from collections.abc import Coroutine, Iterable, Iterator, Set
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.node_endpoints import CurrentLeaders
 from wirekafka.apis.shared.produce_size import has_many_batches
 from wirekafka.apis.shared.produce_waiting import are_replicated
-from wirekafka.apis.shared.registry import Call, api, crowd_of, failure_of
+from wirekafka.apis.shared.registry import api, crowd_of, failure_of
 from wirekafka.apis.shared.topic_access import topics_by_id, topics_by_name
 from wirekafka.apis.shared.turns import ELEMENTS_PER_TURN, Turns, next_turn
 from wirekafka.codec.batch import (
@@ -80,7 +81,7 @@ _TOO_LARGE = frozenset({Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE})
 @api(ProduceRequest, ProduceResponse, advertise="0-13")
 def produce(
     request: ProduceRequest, call: Call
-) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
     """Append each partition's batch, and respond when the replicas that `acks` names have it.
 
     Versions 0 to 2 are advertised but not supported: librdkafka before 2.8 compresses only if

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from wirekafka.apis.shared.call import Call, ControllerCall
 from wirekafka.apis.shared.raft_requests import check_cluster_id
-from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from wirekafka.replication.raft.messages import NO_DIRECTORY, RemoveVoter, ReplicaKey

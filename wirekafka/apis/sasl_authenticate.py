@@ -5,7 +5,8 @@ v1: session lifetime (KIP-368).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.errors import Error
 from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from wirekafka.security.sasl.login import Expected
@@ -22,7 +23,7 @@ def sasl_authenticate(request: SaslAuthenticateRequest, call: Call) -> SaslAuthe
 
     Refused after the login and on listeners without SASL, where the connection stays open.
     """
-    login = call.login
+    login = call.client.login
     if login is None or login.expected is not Expected.TOKEN:
         return SaslAuthenticateResponse(
             error_code=Error.ILLEGAL_SASL_STATE,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from wirekafka.security.sasl.login import Expected
@@ -16,7 +17,7 @@ def sasl_handshake(request: SaslHandshakeRequest, call: Call) -> SaslHandshakeRe
 
     Refused after the login and on listeners without SASL, where the connection stays open.
     """
-    login = call.login
+    login = call.client.login
     if login is None or login.expected is Expected.REQUESTS:
         return SaslHandshakeResponse(error_code=Error.ILLEGAL_SASL_STATE)
     login.handshake(request.mechanism, call.version)
@@ -29,6 +30,6 @@ def sasl_handshake_failure(
 ) -> SaslHandshakeResponse:
     """Report the error; UNSUPPORTED_SASL_MECHANISM comes with the enabled mechanisms."""
     mechanisms: list[str] = []
-    if error.error is Error.UNSUPPORTED_SASL_MECHANISM and call.login is not None:
-        mechanisms = call.login.mechanisms
+    if error.error is Error.UNSUPPORTED_SASL_MECHANISM and call.client.login is not None:
+        mechanisms = call.client.login.mechanisms
     return SaslHandshakeResponse(error_code=error.error, mechanisms=mechanisms)

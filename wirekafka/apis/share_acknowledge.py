@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.node_endpoints import MOVED, CurrentLeaders
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.registry import api
 from wirekafka.apis.shared.share_acknowledgements import Acknowledging, checked_request
 from wirekafka.apis.shared.share_version import check_share_version
 from wirekafka.errors import Error, KafkaError

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.node_endpoints import MOVED, CurrentLeaders
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.registry import api
 from wirekafka.apis.shared.share_acknowledgements import (
     AcknowledgedPartition,
     Acknowledging,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.group_access import describable
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.share_version import check_share_version
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.groups.share.commands import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.apis.shared.share_version import check_share_version
 from wirekafka.coordinator.groups.commands import QuietHeartbeat
 from wirekafka.coordinator.groups.share.commands import ShareHeartbeat, check_share_heartbeat

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.group_access import describable
 from wirekafka.apis.shared.group_protocols import check_streams_protocol
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.groups.streams.commands import (
     DescribedStreamsGroup,

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.group_protocols import check_streams_protocol
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.registry import api
 from wirekafka.coordinator.groups.commands import QuietHeartbeat
 from wirekafka.coordinator.groups.streams.commands import (
     EndpointPartitions,

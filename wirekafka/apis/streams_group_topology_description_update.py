@@ -6,8 +6,9 @@ broker without one.
 
 from __future__ import annotations
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.group_protocols import check_streams_protocol
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.registry import api
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.streams_group_topology_description_update import (
     StreamsGroupTopologyDescriptionUpdateRequest,

@@ -5,7 +5,8 @@ v3: static members (KIP-345), v5: protocol check (KIP-559).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api
 from wirekafka.coordinator.groups.commands import Sync, Synced
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.sync_group import SyncGroupRequest, SyncGroupResponse

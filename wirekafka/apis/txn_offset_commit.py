@@ -6,7 +6,8 @@ v3: group fencing (KIP-447), v4: TRANSACTION_ABORTABLE, v5: adds the partition t
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.topic_access import topics_by_id, topics_by_name
 from wirekafka.coordinator.groups.commands import CommitTransactionOffsets, OffsetToCommit
 from wirekafka.coordinator.transactions.commands import ProducerIdentity

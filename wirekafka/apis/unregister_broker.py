@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import ControllerCall, api
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import api
 from wirekafka.metadata.controller.registration import UnregisterBroker
 from wirekafka.protocol.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from wirekafka.security.acl import ALTER, CLUSTER

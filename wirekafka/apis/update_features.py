@@ -5,7 +5,8 @@ v1: validation only, and upgrade types (KIP-778).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import ControllerCall, api
+from wirekafka.apis.shared.call import ControllerCall
+from wirekafka.apis.shared.registry import api
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.features import FeatureUpdate, UpgradeType
 from wirekafka.metadata.controller.features import UpdateFeatures as Update

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from wirekafka.apis.shared.call import ControllerCall
 from wirekafka.apis.shared.raft_requests import check_cluster_id, endpoints_of
-from wirekafka.apis.shared.registry import ControllerCall, controller_api
+from wirekafka.apis.shared.registry import controller_api
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from wirekafka.replication.raft.messages import NO_DIRECTORY, ReplicaKey, UpdateVoter, VersionRange

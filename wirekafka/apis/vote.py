@@ -5,13 +5,14 @@ v1: voter keys and the leader's address (KIP-853), v2: pre-votes (KIP-996).
 
 from __future__ import annotations
 
+from wirekafka.apis.shared.call import ControllerCall
 from wirekafka.apis.shared.raft_requests import (
     addressed,
     check_cluster_id,
     leader_nodes,
     metadata_partition,
 )
-from wirekafka.apis.shared.registry import ControllerCall, controller_api
+from wirekafka.apis.shared.registry import controller_api
 from wirekafka.errors import KafkaError
 from wirekafka.protocol.vote import VoteRequest, VoteResponse
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC

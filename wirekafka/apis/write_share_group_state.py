@@ -5,7 +5,8 @@ v1: delivery complete count (KIP-1226).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.share_state_results import (
     by_topic,
     error_fields,

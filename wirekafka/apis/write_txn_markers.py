@@ -5,7 +5,8 @@ v2: transaction versions (KIP-1228).
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.coordinator.routing import TopicPartition
 from wirekafka.coordinator.transactions.markers import Ending
 from wirekafka.errors import Error, KafkaError

@@ -61,7 +61,7 @@ def append_usual(log: FollowingLog, records: Buffer, newest_epoch: int) -> bool:
 
     Returns False, with nothing written, if there is no batch, or if any batch is corrupt, a control
     batch, of a new leader epoch, or needs a new segment. Raises OSError, and KafkaError as
-    `checked`.
+    `checked`. Fast twin of `wirekafka.log.fetched_batches.checked` and what follows it.
     """
     data = memoryview(records)
     at = 0

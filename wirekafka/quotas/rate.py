@@ -106,10 +106,7 @@ class Rate:
         return self._limit * (number - 1) * size_ms / 1000
 
     def add(self, amount: float, now_ms: int) -> int:
-        """Count an amount as `record` does, but at a lower cost if there is much room.
-
-        The hot path does the same without the call.
-        """
+        """Count an amount as `record` does, but at a lower cost if there is much room."""
         pending = self.pending + amount
         if pending <= self.room and now_ms < self.stable_until_ms:
             self.pending = pending

@@ -19,7 +19,7 @@ class Driver:
 
     __slots__ = ("_coroutine", "_has_stopped", "_is_running")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, None] | None = None):
+    def __init__(self, coroutine: Coroutine[object, None, None] | None = None):
         self._coroutine = coroutine
         self._has_stopped = False
         self._is_running = False
@@ -30,7 +30,7 @@ class Driver:
         if self._coroutine is not None and not self._is_running:
             self._coroutine.close()
 
-    def begin(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def begin(self, function: Callable[[], Coroutine[object, None, None]]) -> None:
         """Make the coroutine, unless this was stopped before, and run it to its first wait."""
         if not self._has_stopped:
             self._coroutine = function()
@@ -54,12 +54,12 @@ class Driver:
             when_ready(waited, self.go_on)
 
 
-def start(coroutine: Coroutine[Any, Any, None]) -> None:
+def start(coroutine: Coroutine[object, None, None]) -> None:
     """Drive a coroutine: at once up to its first wait."""
     Driver(coroutine).go_on()
 
 
-def start_later(function: Callable[[], Coroutine[Any, Any, None]]) -> Driver:
+def start_later(function: Callable[[], Coroutine[object, None, None]]) -> Driver:
     """Drive a coroutine that is made at the event loop's next turn."""
     driver = Driver()
     asyncio.get_running_loop().call_soon(driver.begin, function)

@@ -65,12 +65,12 @@ class Outcome:
 
     def __init__(
         self,
-        records: Iterable[Any] = (),
-        replies: Iterable[tuple[Ticket[Any], Any]] = (),
+        records: Iterable[object] = (),
+        replies: Iterable[tuple[Ticket[Any], object]] = (),
         producer: Producer | None = None,
     ):
-        self.records: list[Any] = list(records)
-        self.replies: list[tuple[Ticket[Any], Any]] = list(replies)
+        self.records: list[object] = list(records)
+        self.replies: list[tuple[Ticket[Any], object]] = list(replies)
         self.producer = producer
         self.encoded: bytes | None = None
         """The batch with the records, if it was encoded beforehand."""
@@ -84,7 +84,7 @@ class Outcome:
         """An outcome that only replies to one ticket and writes nothing."""
         return Outcome((), ((ticket, value),))
 
-    def write(self, record: Any) -> None:
+    def write(self, record: object) -> None:
         """Add a record to append."""
         self.records.append(record)
 
@@ -93,7 +93,7 @@ class Outcome:
         if ticket is not None:
             self.replies.append((ticket, reply))
 
-    def refuse(self, ticket: Ticket[Any] | None, error: Error) -> None:
+    def refuse(self, ticket: Ticket[_Result] | None, error: Error) -> None:
         """Add an error as the reply to a ticket; None is ignored.
 
         Unlike raising the error, this keeps the outcome's other effects.
@@ -168,7 +168,7 @@ class Machine(Protocol):
         is refused, it keeps the timer and sets it to a second later.
         """
 
-    def snapshot(self) -> Iterable[Any]:
+    def snapshot(self) -> Iterable[object]:
         """Records that rebuild the hard state in an empty machine."""
 
 

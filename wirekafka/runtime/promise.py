@@ -54,7 +54,7 @@ class Promise(Generic[_Result]):
     def _time_out(self) -> None:
         self.set(None)  # type: ignore[arg-type]  # Only `within` returns it.
 
-    def __await__(self) -> Generator[Any, None, _Result]:
+    def __await__(self) -> Generator[object, None, _Result]:
         if self._value is _PENDING:
             self._future = asyncio.get_running_loop().create_future()
             yield from self._future
@@ -78,7 +78,7 @@ class DirectPromise(Promise[_Result]):
         if self.resume is not None:
             self.resume(None)
 
-    def __await__(self) -> Generator[Any, None, _Result]:
+    def __await__(self) -> Generator[object, None, _Result]:
         if self._value is _PENDING:
             yield self
         value: _Result | BaseException = self._value

@@ -23,7 +23,7 @@ class UnreadableRecord(Exception):
 class RecordCodec(Protocol):
     """Encodes and decodes the records of one kind of machine."""
 
-    def encode(self, records: Sequence[Any], now_ms: int, producer: Producer | None) -> bytes:
+    def encode(self, records: Sequence[object], now_ms: int, producer: Producer | None) -> bytes:
         """Encode one batch of all records, at offset 0; the log assigns its offsets."""
 
     def decode(self, batch: Buffer) -> Iterable[Any]:
@@ -41,10 +41,10 @@ class KeyValueCodec(ABC):
         """Encode the key and the value of a record; a value of None is a tombstone."""
 
     @abstractmethod
-    def unpack(self, key: bytes, value: bytes | None) -> Any:
+    def unpack(self, key: bytes, value: bytes | None) -> object:
         """Decode a record. May raise any exception for an unknown record."""
 
-    def encode(self, records: Sequence[Any], now_ms: int, producer: Producer | None) -> bytes:
+    def encode(self, records: Sequence[object], now_ms: int, producer: Producer | None) -> bytes:
         """Encode one batch, which is transactional if there is a `producer`."""
         body = bytearray()
         for index, record in enumerate(records):
@@ -52,7 +52,9 @@ class KeyValueCodec(ABC):
             body += encode_pair(key, value, index)
         return batch_of(body, len(records), now_ms, self._options(producer))
 
-    def encode_gradually(self, records: Sequence[Any], now_ms: int) -> Generator[None, None, bytes]:
+    def encode_gradually(
+        self, records: Sequence[object], now_ms: int
+    ) -> Generator[None, None, bytes]:
         """Encode as `encode` does, without a producer, but pause after each record."""
         body = bytearray()
         for index, record in enumerate(records):

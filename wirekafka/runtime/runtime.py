@@ -170,6 +170,7 @@ class Runtime:
         """The reply to a command that at most moves a timer; None if it has to be submitted.
 
         The machine is a `RenewingMachine`. Nothing that its state depends on waits to be committed.
+        Fast twin of `wirekafka.runtime.runtime.Runtime.submit`.
         """
         machine = self._machine
         if machine is None or not self._is_live or self._log.committed_offset < self._applied:
@@ -330,7 +331,7 @@ class Runtime:
             self._committed_later(Committed(records, self._applied))
         return None
 
-    def _release_later(self, replies: Sequence[tuple[Ticket[Any], Any]]) -> None:
+    def _release_later(self, replies: Sequence[tuple[Ticket[Any], object]]) -> None:
         timer = None
         if self._write_timeout_ms is not None:
             overdue = [(ticket, KafkaError(Error.REQUEST_TIMED_OUT)) for ticket, _ in replies]
@@ -460,18 +461,18 @@ def _ignore(error: Exception) -> None:
     """The default `observer_failed`: the failure is only logged."""
 
 
-def _release(replies: Sequence[tuple[Ticket[Any], Any]]) -> None:
+def _release(replies: Sequence[tuple[Ticket[Any], object]]) -> None:
     for ticket, reply in replies:
         ticket.set(reply)
 
 
-def _release_in_time(replies: Sequence[tuple[Ticket[Any], Any]], timer: Timer | None) -> None:
+def _release_in_time(replies: Sequence[tuple[Ticket[Any], object]], timer: Timer | None) -> None:
     if timer is not None:
         timer.cancel()
     _release(replies)
 
 
-def _replay(machine: Machine, records: Sequence[Any], producer: Producer | None) -> None:
+def _replay(machine: Machine, records: Sequence[object], producer: Producer | None) -> None:
     if producer is None:
         for record in records:
             machine.replay(record)
@@ -481,7 +482,7 @@ def _replay(machine: Machine, records: Sequence[Any], producer: Producer | None)
         transactional.replay_pending(record, producer)
 
 
-def _replay_batch(machine: Machine, batch: Buffer, codec: RecordCodec) -> Sequence[Any]:
+def _replay_batch(machine: Machine, batch: Buffer, codec: RecordCodec) -> Sequence[object]:
     header = read_header(batch)
     if header.is_control:
         if header.is_transactional:

@@ -84,9 +84,17 @@ class Access:
     __slots__ = ()
 
     authorizer: Authorizer | None
-    principal: str
-    client_host: str
     api_name: str
+
+    @property
+    def principal(self) -> str:
+        """The principal of the client, such as "User:name"."""
+        raise NotImplementedError
+
+    @property
+    def client_host(self) -> str:
+        """The address of the client."""
+        raise NotImplementedError
 
     def authorize(
         self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME

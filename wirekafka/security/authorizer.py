@@ -36,12 +36,16 @@ class Audit(Enum):
 class Subject(Protocol):
     """The client of a request, and its host."""
 
-    principal: str
-    """The client's principal, such as "User:alice"."""
-    client_host: str
-    """The IP address, with a `/` before it as Java prints one."""
     api_name: str
     """Kafka's name of the request, such as "Fetch"."""
+
+    @property
+    def principal(self) -> str:
+        """The client's principal, such as "User:alice"."""
+
+    @property
+    def client_host(self) -> str:
+        """The IP address, with a `/` before it as Java prints one."""
 
 
 class Authorizer:

@@ -11,7 +11,7 @@ from types import CoroutineType
 from typing import Any, TypeVar
 
 from wirekafka.apis.shared import registry, routes
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.broker import Broker
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request, Response
@@ -220,12 +220,12 @@ class Engine:
         call.authenticated(OWNER)
         try:
             response = route.handle(request, call)
-            if response.__class__ is CoroutineType:
+            if isinstance(response, CoroutineType):
                 response = await response
         except KafkaError as error:
-            response = route.api.failure(request, error, call)
-        typed: Response = response
-        return typed
+            return route.api.failure(request, error, call)
+        assert isinstance(response, Response), "only a Produce with acks=0 gets none"
+        return response
 
     def topics(self) -> dict[str, int]:
         """All topics with their partition counts, internal topics included."""

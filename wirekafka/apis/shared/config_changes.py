@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from wirekafka.apis.shared.registry import Call, ControllerCall
+from wirekafka.apis.shared.call import Call, ControllerCall
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.config import loggers
 from wirekafka.config.checks.dynamic import validate_dynamic

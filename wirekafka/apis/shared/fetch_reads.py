@@ -111,6 +111,7 @@ SelectReplica = Callable[[LocalPartition, int], int]
 class Reads:
     """The reads of one request; `read` can be repeated when more has been appended."""
 
+    is_follower = False
     __slots__ = (
         "_broker",
         "_by_partition",
@@ -123,7 +124,6 @@ class Reads:
         "found",
         "pending",
         "refused",
-        "select_replica",
         "terms",
     )
 
@@ -147,8 +147,6 @@ class Reads:
         self._by_partition: dict[Watched, Found] = {}
         self.pending = _NO_READS
         """Unfinished reads of remote storage, which `read_remote` waits for."""
-        self.select_replica: SelectReplica | None = None
-        """Selects the replica that the consumer should read from; None if consumers read here."""
         self.refused: Container[str | bytes] = ()
         """The topics that the client may not read."""
 
@@ -175,7 +173,6 @@ class Reads:
         left_bytes = self._max_bytes
         self._size_bytes = unknown = 0
         self.pending = _NO_READS
-        replica_id = self.terms.replica_id
         for found in self.found:
             found.error, found.result, found.partition = Error.NONE, _NOTHING, None
             try:
@@ -188,12 +185,7 @@ class Reads:
                     unknown += 1
                 continue
             try:
-                if replica_id >= 0:
-                    result = self._read_for_follower(partition, found.wanted, left_bytes)
-                elif self.select_replica is not None:
-                    result = self._read_or_redirect(partition, found, left_bytes)
-                else:
-                    result = self._read_one(partition, found.wanted, left_bytes)
+                result = self._read_found(found, partition, left_bytes)
             except KafkaError as error:
                 found.error = error.error
                 self._is_final = True
@@ -218,39 +210,9 @@ class Reads:
                 key=lambda found: found.partition is None and found.error not in HELD_ELSEWHERE
             )
 
-    def note_follower(self, now_ms: int) -> None:
-        """Report the fetching follower's log end offsets to the leader roles.
-
-        Called after the reads: as in Kafka, the response has the high watermark from before this
-        fetch.
-        """
-        if self._session is not None:
-            self._session.fetched_ms = now_ms
-        for found in self.found:
-            partition, wanted = found.partition, found.wanted
-            if (
-                partition is None
-                or partition.leader is None
-                or found.error is not Error.NONE
-                or found.result.diverging is not None
-            ):
-                continue
-            try:
-                partition.leader.follower_fetched(
-                    self.terms.replica_id,
-                    wanted.fetch_offset,
-                    wanted.log_start_offset,
-                    self.terms.broker_epoch,
-                    now_ms,
-                )
-            except KafkaError as error:
-                self._size_bytes -= found.size_bytes
-                found.error, found.result = error.error, _NOTHING
-                self._is_final = True
-
     def count(self, traffic: Traffic) -> None:
         """Count the sent bytes and records, once the response is settled."""
-        traffic.last_fetch_is_followers = is_follower = self.terms.replica_id >= 0
+        traffic.last_fetch_is_followers = is_follower = self.is_follower
         for found in self.found:
             counters = found.partition.traffic if found.partition is not None else None
             counters = counters or traffic.of_others
@@ -259,18 +221,6 @@ class Reads:
                 counters.failed_fetches += 1
             else:
                 counters.read(found.size_bytes, is_follower=is_follower)
-
-    def record_throttled(self, now_ms: int) -> None:
-        """Count the bytes of throttled partitions that a follower gets, for `leader_throttle`."""
-        size_bytes = sum(
-            [
-                found.size_bytes
-                for found in self.found
-                if found.partition is not None and self._is_throttled(found.partition)
-            ]
-        )
-        if size_bytes:
-            self._broker.leader_throttle.record(size_bytes, now_ms)
 
     async def read_remote(self) -> None:
         """Wait for the reads of remote storage; cancel them if the caller is cancelled."""
@@ -300,7 +250,7 @@ class Reads:
         found = self._by_partition.get(changed)
         if found is None or found.partition is None or self._has_ended(found, found.partition):
             return True
-        if self.terms.replica_id >= 0 and self._must_wait(found.partition):
+        if not self._may_get_records(found.partition):
             return False
         if self._min_bytes <= 1:
             offset = found.wanted.fetch_offset
@@ -369,6 +319,15 @@ class Reads:
             topic, wanted.partition
         )
 
+    def _read_found(
+        self, found: Found, partition: LocalPartition, left_bytes: int
+    ) -> ReadResult | Pending[RemoteResult]:
+        return self._read_one(partition, found.wanted, left_bytes)
+
+    def _may_get_records(self, partition: LocalPartition) -> bool:
+        """Whether records of the partition are read now."""
+        return True
+
     def _read_one(
         self, partition: LocalPartition, wanted: Wanted, left_bytes: int
     ) -> ReadResult | Pending[RemoteResult]:
@@ -379,42 +338,6 @@ class Reads:
         reading.current_leader_epoch = wanted.current_leader_epoch
         reading.last_fetched_epoch = wanted.last_fetched_epoch
         return partition.read(reading)
-
-    def _read_for_follower(
-        self, partition: LocalPartition, wanted: Wanted, left_bytes: int
-    ) -> ReadResult | Pending[RemoteResult]:
-        leader = partition.leader
-        if leader is None or self.terms.replica_id not in leader.followers:
-            epoch = wanted.current_leader_epoch
-            partition.leading(epoch).check_follower(self.terms.replica_id, epoch)
-        result = self._read_one(partition, wanted, left_bytes)
-        if isinstance(result, ReadResult) and result.records and self._must_wait(partition):
-            result.records = None
-        return result
-
-    def _must_wait(self, partition: LocalPartition) -> bool:
-        """Whether the follower gets no records now: it is out of sync and throttled (KIP-73)."""
-        return (
-            self._is_throttled(partition)
-            and self.terms.replica_id not in partition.isr
-            and self._broker.leader_throttle.is_exceeded(self._broker.clock.now_ms())
-        )
-
-    def _is_throttled(self, partition: LocalPartition) -> bool:
-        throttled = partition.log.config.leader_replication_throttled_replicas
-        return bool(throttled) and self._broker.leader_throttle.applies_to(
-            partition.index, throttled
-        )
-
-    def _read_or_redirect(
-        self, partition: LocalPartition, found: Found, left_bytes: int
-    ) -> ReadResult | Pending[RemoteResult]:
-        """Read, unless the consumer should read from another replica (KIP-392)."""
-        assert self.select_replica is not None, "checked by the caller"
-        found.preferred_replica = self.select_replica(partition, found.wanted.fetch_offset)
-        if found.preferred_replica != _THIS:
-            return partition.read_nothing(found.wanted.current_leader_epoch)
-        return self._read_one(partition, found.wanted, left_bytes)
 
     def _has_ended(self, found: Found, partition: LocalPartition) -> bool:
         """Whether this replica no longer serves the fetch, because of an election or deletion."""
@@ -431,3 +354,104 @@ class Reads:
         if self._reading.committed:
             return partition.last_stable_offset
         return partition.high_watermark
+
+
+class ConsumerReads(Reads):
+    """The reads of a consumer, or of a debugger."""
+
+    __slots__ = ("select_replica",)
+
+    def __init__(self, broker: Broker, terms: FetchTerms, context: FetchContext):
+        super().__init__(broker, terms, context)
+        self.select_replica: SelectReplica | None = None
+        """Selects the replica that the consumer should read from; None if consumers read here."""
+
+    def _read_found(
+        self, found: Found, partition: LocalPartition, left_bytes: int
+    ) -> ReadResult | Pending[RemoteResult]:
+        """Read, unless the consumer should read from another replica (KIP-392)."""
+        wanted, select = found.wanted, self.select_replica
+        if select is not None:
+            found.preferred_replica = select(partition, wanted.fetch_offset)
+            if found.preferred_replica != _THIS:
+                return partition.read_nothing(wanted.current_leader_epoch)
+        return self._read_one(partition, wanted, left_bytes)
+
+
+class FollowerReads(Reads):
+    """The reads of a follower, whose offsets may advance high watermarks."""
+
+    is_follower = True
+    __slots__ = ()
+
+    def note_follower(self, now_ms: int) -> None:
+        """Report the fetching follower's log end offsets to the leader roles.
+
+        Called after the reads: as in Kafka, the response has the high watermark from before this
+        fetch.
+        """
+        if self._session is not None:
+            self._session.fetched_ms = now_ms
+        for found in self.found:
+            partition, wanted = found.partition, found.wanted
+            if (
+                partition is None
+                or partition.leader is None
+                or found.error is not Error.NONE
+                or found.result.diverging is not None
+            ):
+                continue
+            try:
+                partition.leader.follower_fetched(
+                    self.terms.replica_id,
+                    wanted.fetch_offset,
+                    wanted.log_start_offset,
+                    self.terms.broker_epoch,
+                    now_ms,
+                )
+            except KafkaError as error:
+                self._size_bytes -= found.size_bytes
+                found.error, found.result = error.error, _NOTHING
+                self._is_final = True
+
+    def record_throttled(self, now_ms: int) -> None:
+        """Count the bytes of throttled partitions that a follower gets, for `leader_throttle`."""
+        size_bytes = sum(
+            [
+                found.size_bytes
+                for found in self.found
+                if found.partition is not None and self._is_throttled(found.partition)
+            ]
+        )
+        if size_bytes:
+            self._broker.leader_throttle.record(size_bytes, now_ms)
+
+    def _read_found(
+        self, found: Found, partition: LocalPartition, left_bytes: int
+    ) -> ReadResult | Pending[RemoteResult]:
+        leader, wanted = partition.leader, found.wanted
+        if leader is None or self.terms.replica_id not in leader.followers:
+            epoch = wanted.current_leader_epoch
+            partition.leading(epoch).check_follower(self.terms.replica_id, epoch)
+        result = self._read_one(partition, wanted, left_bytes)
+        if (
+            isinstance(result, ReadResult)
+            and result.records
+            and not self._may_get_records(partition)
+        ):
+            result.records = None
+        return result
+
+    def _may_get_records(self, partition: LocalPartition) -> bool:
+        """Whether the follower gets records: not if it is out of sync and throttled (KIP-73)."""
+        return not (
+            self._is_throttled(partition)
+            and self.terms.replica_id not in partition.isr
+            and self._broker.leader_throttle.is_exceeded(self._broker.clock.now_ms())
+        )
+
+    def _is_throttled(self, partition: LocalPartition) -> bool:
+        throttled = partition.log.config.leader_replication_throttled_replicas
+        return bool(throttled) and self._broker.leader_throttle.applies_to(
+            partition.index, throttled
+        )

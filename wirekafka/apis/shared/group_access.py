@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.security.acl import DESCRIBE, GROUP
 

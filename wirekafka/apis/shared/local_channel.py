@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wirekafka.apis.shared import registry
-from wirekafka.apis.shared.registry import Call, ControllerCall
+from wirekafka.apis.shared.call import Call, ControllerCall
 from wirekafka.codec.message import Request
 from wirekafka.controller import ControllerRole
 from wirekafka.metadata.broker.feed import MetadataFeed

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.fetch_reads import SelectReplica
-from wirekafka.apis.shared.registry import Call
 from wirekafka.config.options.replication import RACK_AWARE_SELECTOR
 from wirekafka.replication.partition.partition import Partition
 

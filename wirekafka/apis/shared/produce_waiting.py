@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.errors import Error
 from wirekafka.replication.partition.leader import Leader
 from wirekafka.replication.partition.partition import Partition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wirekafka.apis.shared.registry import ControllerCall
+from wirekafka.apis.shared.call import ControllerCall
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.quorum_endpoints import QuorumNodeEndpoint
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC

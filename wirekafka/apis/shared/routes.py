@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from types import CoroutineType
 from typing import Any
 
 from wirekafka.apis.shared import registry
-from wirekafka.apis.shared.registry import Api, Call, ControllerCall, Scope
+from wirekafka.apis.shared.call import Call, ControllerCall
+from wirekafka.apis.shared.registry import Answer, Api, Handle, Scope
 from wirekafka.codec.decode import has_records
-from wirekafka.codec.message import Buffer
+from wirekafka.codec.message import Buffer, Request, Response
 
 _API_VERSIONS = 18
 _EXEMPT = frozenset({1, 27})  # Fetch and WriteTxnMarkers.
@@ -36,13 +37,13 @@ class Route:
         "version",
     )
 
-    def __init__(self, declared: Api, version: int, handle: Callable[[Any, Call], Any]):
+    def __init__(self, declared: Api, version: int, handle: Handle):
         self.api = declared
         self.key = declared.key
         self.name = declared.name
         self.version = version
         self.decode = declared.request.decoder(version)
-        self.encode: Callable[[Any, list[Buffer], bytearray], bytearray] = self._encode_first
+        self.encode: Callable[[Response, list[Buffer], bytearray], bytearray] = self._encode_first
         self.handle = handle
         self.header_is_flexible = version in declared.request.flexible
         # Clients decode the ApiVersions response before they know the broker's versions.
@@ -73,7 +74,7 @@ class Route:
             self._crowded = Route(self.api, self.version, crowd.handler)
         return self._crowded
 
-    def _encode_first(self, response: Any, chunks: list[Buffer], head: bytearray) -> bytearray:
+    def _encode_first(self, response: Response, chunks: list[Buffer], head: bytearray) -> bytearray:
         """Encode the first response; malformed requests of a version cost no encoder."""
         self.encode = self.api.response.encoder(self.version)
         return self.encode(response, chunks, head)
@@ -84,9 +85,7 @@ class Routes:
 
     __slots__ = ("_handler", "_serves", "known")
 
-    def __init__(
-        self, serves: Callable[[Api], bool], handler: Callable[[Api], Callable[[Any, Call], Any]]
-    ):
+    def __init__(self, serves: Callable[[Api], bool], handler: Callable[[Api], Handle]):
         self._serves = serves
         self._handler = handler
         self.known: dict[int, Route] = {}
@@ -118,28 +117,28 @@ class Routes:
         return route
 
 
-def _at_broker(declared: Api) -> Callable[[Any, Call], Any]:
+def _at_broker(declared: Api) -> Handle:
     return _forward if declared.scope is Scope.FORWARDED else declared.handler
 
 
-def _forward(request: Any, call: Call) -> Any:
+def _forward(request: Request, call: Call) -> Answer:
     return call.broker.controller_channel.forward(request, call)
 
 
-def _at_controller(declared: Api) -> Callable[[Any, Call], Any]:
+def _at_controller(declared: Api) -> Handle:
     if declared.on_every_listener:
         return declared.handler
     decide = declared.decide
     assert decide is not None, "routed"
 
-    def handle(request: Any, call: Call) -> Any:
+    def handle(request: Request, call: Call) -> Answer:
         response = decide(request, ControllerCall(call.broker.controller, call.version, call))
         return _throttled(response, call)
 
     return handle
 
 
-def _throttled(response: Any, call: Call) -> Any:
+def _throttled(response: Answer, call: Call) -> Answer:
     """Mute the client for the throttle time of a response, which may be awaited first."""
     if isinstance(response, CoroutineType):
         return _throttled_later(response, call)
@@ -147,8 +146,12 @@ def _throttled(response: Any, call: Call) -> Any:
     return response
 
 
-async def _throttled_later(response: Awaitable[Any], call: Call) -> Any:
-    return _throttled(await response, call)
+async def _throttled_later(
+    response: Coroutine[Any, Any, Response | None], call: Call
+) -> Response | None:
+    answered = await response
+    _throttled(answered, call)
+    return answered
 
 
 BROKERS = Routes(lambda declared: declared.serves_clients, _at_broker)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.errors import Error, KafkaError
 
 _FEATURE = "share.version"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.telemetry.subscriptions import TelemetryClient
 
 
@@ -12,7 +12,7 @@ def client_of(call: Call) -> TelemetryClient:
     port = call.connection_id.rpartition("-")[0].rpartition(":")[2]
     return TelemetryClient(
         client_id=call.client_id,
-        software=call.client_software,
+        software=call.client.software,
         address=call.client_host.removeprefix("/"),
         port=port,
         connection_id=call.connection_id,

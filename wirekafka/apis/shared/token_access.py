@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.shared.registry import Call, ControllerCall
+from wirekafka.apis.shared.call import Call, ControllerCall
 from wirekafka.errors import Error, KafkaError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.errors import Error
 from wirekafka.metadata.image.image import TopicImage
 from wirekafka.security.acl import TOPIC, Operation

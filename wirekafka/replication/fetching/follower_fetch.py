@@ -115,7 +115,8 @@ class FollowerFetch(OutgoingRequest):
 class FetchTemplate:
     """Encodes Fetch requests that forget no partition, and packs only their changing fields.
 
-    These are the correlation id, the session's epoch, and the partitions.
+    These are the correlation id, the session's epoch, and the partitions. Fast twin of
+    `wirekafka.replication.fetching.follower_fetch.fetch_request` and of the codec.
     """
 
     __slots__ = ("_epoch_at", "_head", "_session_id", "_tail", "_terms", "_version")
@@ -200,7 +201,8 @@ def leader_response(response: FetchResponse) -> LeaderResponse:
 def decode_usual(frame: memoryview) -> LeaderResponse | None:
     """Decode a response that has no error and no tagged field, since version 13.
 
-    None for any other, which may be malformed.
+    None for any other, which may be malformed. Fast twin of
+    `wirekafka.replication.fetching.follower_fetch.leader_response` and of the codec.
     """
     try:
         _, header_tags, _, error, session_id, topics = _HEAD.unpack_from(frame)

@@ -33,10 +33,19 @@ Find = Callable[[Key], Partition | None]
 class FetchingClient(Protocol):
     """The client that sends a Fetch."""
 
-    connection_id: str
     client_id: str | None
-    client_host: str
-    client_software: tuple[str, str]
+
+    @property
+    def connection_id(self) -> str:
+        """The name of the connection."""
+
+    @property
+    def client_host(self) -> str:
+        """The address of the client."""
+
+    @property
+    def client_software(self) -> tuple[str, str]:
+        """Name and version of the client library."""
 
 
 class ReadAccess(Protocol):

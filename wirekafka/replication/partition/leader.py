@@ -155,7 +155,8 @@ class Leader:
 
         Returns None, with nothing changed, if the batch is refused, or if it may need a sync:
         `append_from_client` then raises the error, or appends it. The caller counts the batch as
-        one of the topic's.
+        one of the topic's. Fast twin of
+        `wirekafka.replication.partition.leader.Leader.append_from_client`.
         """
         log, is_sole = self._log, self._is_sole
         if not is_sole and (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.quotas.client_quotas import PERCENT_PER_NS, ClientQuotas
 
@@ -13,14 +13,14 @@ _PRODUCE, _WRITE_TXN_MARKERS = 0, 27
 
 def charge(quotas: ClientQuotas, route: Route, request: Any, call: Call, size_bytes: int) -> None:
     """Count a request that has been handled, and raise the throttle time of its response."""
-    if route.is_exempt or not call.is_authenticated:
-        call.began_ns = 0
+    if route.is_exempt or not call.client.is_authenticated:
+        call.metering.began_ns = 0
         return
-    account = call.account
+    account = call.metering.account
     if (
         account is None
-        or call.revision != quotas.revision
-        or call.client_id != call.counted_client_id
+        or call.metering.revision != quotas.revision
+        or call.client_id != call.metering.counted_client_id
     ):
         account = call.account_of(quotas)
     worked = account.request
@@ -32,27 +32,21 @@ def charge(quotas: ClientQuotas, route: Route, request: Any, call: Call, size_by
         now_ms, produced = call.seen_ms, account.produce
         if not request.acks:
             worked = None  # Producers that get no response have no limit on work, as in Kafka.
-    if produced is not None:
-        # As `Rate.add`, without the call.
-        pending = produced.pending + size_bytes
-        if pending <= produced.room and now_ms < produced.stable_until_ms:
-            produced.pending = pending
-            produced.pending_ms = now_ms
-        elif throttle_ms := produced.record(size_bytes, now_ms):
-            call.throttle_ms = max(throttle_ms, call.throttle_ms)
+    if produced is not None and (throttle_ms := produced.add(size_bytes, now_ms)):
+        call.throttle_ms = max(throttle_ms, call.throttle_ms)
     if worked is not None:
         if now_ms < worked.ample_until_ms:
             worked.pending_ms = now_ms  # `charge_sending` counts the work.
-        elif throttle_ms := worked.add(call.take_work_ns() * PERCENT_PER_NS, now_ms):
+        elif throttle_ms := worked.add(call.metering.take_work_ns() * PERCENT_PER_NS, now_ms):
             call.throttle_ms = max(throttle_ms, call.throttle_ms)
 
 
 def charge_failure(quotas: ClientQuotas, route: Route, call: Call) -> None:
     """Count the work for a request whose handler has failed, but none of its bytes."""
-    if route.key == _WRITE_TXN_MARKERS or not call.is_authenticated:
-        call.began_ns = 0
+    if route.key == _WRITE_TXN_MARKERS or not call.client.is_authenticated:
+        call.metering.began_ns = 0
         return
-    throttle_ms = call.account_of(quotas).worked(call.take_work_ns(), call.now_ms)
+    throttle_ms = call.account_of(quotas).worked(call.metering.take_work_ns(), call.now_ms)
     call.throttle_ms = max(throttle_ms, call.throttle_ms)
 
 
@@ -61,10 +55,10 @@ def charge_sending(call: Call) -> None:
 
     The requests of one read are counted here together if the client's rate had ample room.
     """
-    account = call.account
+    account = call.metering.account
     if account is not None and (rate := account.request) is not None:
-        worked_ns = call.worked_ns + call.work_ns() - call.began_ns
+        worked_ns = call.metering.worked_ns + call.metering.work_ns() - call.metering.began_ns
         pending = rate.pending = rate.pending + worked_ns * PERCENT_PER_NS
         if pending > rate.ample:
             rate.ample_until_ms = 0
-    call.began_ns = call.worked_ns = 0
+    call.metering.began_ns = call.metering.worked_ns = 0

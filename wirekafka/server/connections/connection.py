@@ -9,7 +9,7 @@ from functools import partial
 from struct import Struct
 from typing import Any, Protocol, cast
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.clock import Timer
 from wirekafka.codec.message import MalformedMessage
 from wirekafka.server.connections.accounting import charge_sending
@@ -182,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def software(self) -> tuple[str, str]:
         """The name and version of the client's software, "unknown" if it has sent none."""
-        return self.call.client_software if self.call is not None else ("unknown", "unknown")
+        return self.call.client.software if self.call is not None else ("unknown", "unknown")
 
     @property
     def is_parked(self) -> bool:
@@ -331,7 +331,7 @@ class Connection(asyncio.BufferedProtocol):
             self._close_for_failure(error)
             return end
         self._send(replies)
-        if call.began_ns:
+        if call.metering.began_ns:
             charge_sending(call)
         return at
 
@@ -381,7 +381,7 @@ class Connection(asyncio.BufferedProtocol):
         self._parked = None
         self._parked_bytes = 0
         self._send(replies)
-        if call.began_ns:
+        if call.metering.began_ns:
             charge_sending(call)
         if call.wants_close or self._draining:
             self.close()
@@ -422,7 +422,7 @@ class Connection(asyncio.BufferedProtocol):
     def _mute(self, call: Call) -> None:
         """Serve no further request for the throttle time that the response reported."""
         throttle_ms, call.throttle_ms = call.throttle_ms, 0
-        if call.began_ns:
+        if call.metering.began_ns:
             charge_sending(call)
         self._mute_for(throttle_ms, self._unmute)
 

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.host import Host
-from wirekafka.apis.shared.registry import Call
 from wirekafka.config.address import Address
 from wirekafka.config.endpoints import listeners as addresses
 from wirekafka.config.security_protocol import logs_in

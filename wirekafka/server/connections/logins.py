@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.host import Host
-from wirekafka.apis.shared.registry import Call
 from wirekafka.config.option import ConfigError
 from wirekafka.coordinator.java_hash import java_map_order
 from wirekafka.errors import KafkaError
@@ -131,11 +131,11 @@ class Guard:
     def __init__(self, logins: Logins, connection: Served, call: Call):
         self._logins = logins
         self._connection = connection
-        self._login = call.login = Login(logins.enabled)
+        self._login = call.client.login = Login(logins.enabled)
         self._begin(call)
 
     def _begin(self, call: Call) -> None:
-        call.require_authentication()
+        call.client.require_authentication()
         limit_bytes = self._logins.config.sasl_server_max_receive_size
         self._connection.serve_with(self.serve, limit_bytes, self._check_size)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from struct import Struct
 from time import perf_counter_ns
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.message import Response
 from wirekafka.metrics.requests import (
@@ -19,6 +19,7 @@ from wirekafka.metrics.requests import (
     VersionRequests,
 )
 from wirekafka.server.connections.error_counts import count_errors
+from wirekafka.server.connections.parked_produce import ParkedProduce
 from wirekafka.server.connections.parked_request import Parked
 from wirekafka.server.connections.pipeline import Buffer, Hook, Pipeline
 from wirekafka.server.connections.produce_cache import OUTER_BYTES, ProduceCache
@@ -32,62 +33,27 @@ _SIZE_BYTES = 4
 _WAITING = 0
 """The position in `RepeatedRequests.counts`."""
 _FETCH = "Fetch"
-_PRODUCE, _PRODUCE_KEY = "Produce", 0
+_PRODUCE_KEY = 0
 _RARE_NS = 1_000_000
 """From which mean distance on all requests that the cache serves are timed."""
-_serve_decoded = Pipeline._serve_decoded
+_serve_decoded, _serve_repeated = Pipeline._serve_decoded, ProduceCache.serve
 """Called directly: `super()` makes an object for each request."""
 
 
 class MeasuredPipeline(Pipeline):
     """A `Pipeline` that counts into `requests`; everything else, the cache too, is the same."""
 
-    __slots__ = ("_known", "_timed_ns", "_untimed", "_weight", "requests")
+    __slots__ = ("_known", "requests")
 
     def __init__(self, requests: Requests, hook: Hook | None = None):
         self.requests = requests
         self._known: dict[int, VersionRequests] = {}
         """By `key << 16 | version`."""
-        self._untimed = 0
-        """How many of the next requests that the cache serves are not timed."""
-        self._weight = 1
-        """How many requests the last timed request stands for."""
-        self._timed_ns = 0
-        """When the last timed request began."""
         super().__init__(hook)
 
     def _new_cache(self) -> ProduceCache:
         self.requests.forget_repeated()
-        return ProduceCache(self)
-
-    def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | None:
-        """Serve a request as `Pipeline.serve` does, and count it."""
-        # As `Pipeline.serve`: a call of it would cost as much as all that is counted.
-        quotas = call.broker.quotas
-        if quotas is not None and call.unmeasured_revision != quotas.work_revision:
-            call.began_ns = call.began_ns or call.work_ns()
-        if data[at + 1] or (cache := self._produce_cache) is None:
-            return self._serve_decoded(data, at, end, call, replies)
-        began_ns = 0 if (untimed := self._untimed) else perf_counter_ns()
-        served = cache.serve(data, at, end, call, replies)
-        if served is True:
-            if untimed:
-                self._untimed = untimed - 1
-            else:
-                took_us = (perf_counter_ns() - began_ns) // _NS_PER_US
-                self.requests.of(_PRODUCE).immediate.record(took_us, self._weigh(began_ns))
-            if call.throttle_ms:
-                self.requests.of(_PRODUCE).throttled.record(call.throttle_ms)
-            return None
-        if served is False:
-            return self._serve_decoded(data, at, end, call, replies)
-        assert served.request.counts is not None
-        served.request.counts[_WAITING] += 1
-        if untimed:
-            self._untimed = untimed - 1
-        times = self._weigh(began_ns) if began_ns else 0
-        version = self._known[_PRODUCE_KEY << 16 | call.version]
-        return MeasuredParked(self, served, version, began_ns, times)
+        return MeasuredCache(self)
 
     def encoded(self, route: Route, correlation_id: int, response: Response) -> Replies:
         """Encode a response in a thread, and count its errors there."""
@@ -95,14 +61,6 @@ class MeasuredPipeline(Pipeline):
         replies.last = Counter[int]()
         count_errors(response, replies.last)
         return replies
-
-    def _weigh(self, began_ns: int) -> int:
-        """How many requests the timing of a request that began then stands for, itself included."""
-        is_rare = began_ns - self._timed_ns > _RARE_NS * self._weight
-        self._timed_ns = began_ns
-        self._weight = weight = 1 if is_rare else SAMPLED
-        self._untimed = weight - 1
-        return weight
 
     def _serve_decoded(
         self, data: Buffer, at: int, end: int, call: Call, replies: Replies
@@ -113,7 +71,7 @@ class MeasuredPipeline(Pipeline):
         sent_before = replies.size_bytes
         replies.last = None
         parked = _serve_decoded(self, data, at, end, call, replies)
-        version = self._known.get(api_and_version) or self._learn(api_and_version, call)
+        version = self.version(api_and_version, call)
         if version is None:
             return parked
         client = self.client(call)
@@ -152,35 +110,20 @@ class MeasuredPipeline(Pipeline):
 
     def client(self, call: Call) -> ClientTraffic:
         """The counters of the client."""
-        found = call.traffic
-        if found is None or found.software is not call.client_software:
+        found = call.metering.traffic
+        if found is None or found.software is not call.client.software:
             # It has just connected, or sent its software's name.
-            found = self.requests.clients.of(call.listener, call.client_software)
-            if found.software == call.client_software:
-                call.client_software = found.software  # Found by identity from now on.
-            call.traffic = found
+            found = self.requests.clients.of(call.listener, call.client.software)
+            if found.software == call.client.software:
+                call.client.software = found.software  # Found by identity from now on.
+            call.metering.traffic = found
         return found
 
-    def counts_of(self, entry: RepeatedProduce, around: bytes, call: Call) -> list[int]:
-        """Return the counters of a new cache entry, `RepeatedRequests.counts` of its shape.
-
-        `around` are the bytes from the client id to the partition index.
-        """
-        key = _PRODUCE_KEY << 16 | call.version
-        version = self._known.get(key) or self._learn(key, call)
-        topic = call.broker.partitions[entry.key].traffic
-        assert version is not None and topic is not None, "there are metrics"
-        response_bytes = entry.size + _SIZE_BYTES if entry.acks else 0
-        other_bytes = len(around) + OUTER_BYTES
-        shape = ProduceShape(version, self.client(call), topic, other_bytes, response_bytes)
-        return self.requests.repeated(shape).counts
-
-    def forget_counts(self) -> None:
-        """Include the counts of the cache's entries, because the entries are dropped."""
-        self.requests.forget_repeated()
+    def version(self, api_and_version: int, call: Call) -> VersionRequests | None:
+        """The counters of `key << 16 | version`; None if the version was not served."""
+        return self._known.get(api_and_version) or self._learn(api_and_version, call)
 
     def _learn(self, api_and_version: int, call: Call) -> VersionRequests | None:
-        """The counters of an API and version; None if the version was not served."""
         # `serve` has set both, unless it has refused the version.
         if call.version != api_and_version & 0xFFFF or not call.api_name:
             return None
@@ -190,6 +133,71 @@ class MeasuredPipeline(Pipeline):
         found = self._known[api_and_version] = VersionRequests(api, api_and_version & 0xFFFF)
         self.requests.versions.append(found)
         return found
+
+
+class MeasuredCache(ProduceCache):
+    """Counts and times the requests that it serves."""
+
+    __slots__ = ("_measured", "_produce", "_timed_ns", "_untimed", "_weight")
+
+    def __init__(self, measured: MeasuredPipeline):
+        super().__init__()
+        self._measured = measured
+        self._produce = measured.requests.of("Produce")
+        self._untimed = 0
+        """How many of the next requests that the cache serves are not timed."""
+        self._weight = 1
+        """How many requests the last timed request stands for."""
+        self._timed_ns = 0
+        """When the last timed request began."""
+
+    def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | bool:
+        """As `ProduceCache.serve`, whose entries count; time one of many requests."""
+        began_ns = 0 if (untimed := self._untimed) else perf_counter_ns()
+        served = _serve_repeated(self, data, at, end, call, replies)
+        if served is False:
+            return False
+        if served is True:
+            if untimed:
+                self._untimed = untimed - 1
+            else:
+                took_us = (perf_counter_ns() - began_ns) // _NS_PER_US
+                self._produce.immediate.record(took_us, self._weigh(began_ns))
+            if call.throttle_ms:
+                self._produce.throttled.record(call.throttle_ms)
+            return True
+        assert isinstance(served, ParkedProduce), "no other request waits"
+        counts = served.request.counts
+        version = self._measured.version(_PRODUCE_KEY << 16 | call.version, call)
+        assert counts is not None and version is not None, "there are metrics"
+        counts[_WAITING] += 1
+        if untimed:
+            self._untimed = untimed - 1
+        times = self._weigh(began_ns) if began_ns else 0
+        return MeasuredParked(self._measured, served, version, began_ns, times)
+
+    def _weigh(self, began_ns: int) -> int:
+        """How many requests the timing of a request that began then stands for, itself included."""
+        is_rare = began_ns - self._timed_ns > _RARE_NS * self._weight
+        self._timed_ns = began_ns
+        self._weight = weight = 1 if is_rare else SAMPLED
+        self._untimed = weight - 1
+        return weight
+
+    def _counts_of(self, entry: RepeatedProduce, around: bytes, call: Call) -> list[int]:
+        """Return the counters of an entry's shape, as `RepeatedRequests.counts`."""
+        measured = self._measured
+        version = measured.version(_PRODUCE_KEY << 16 | call.version, call)
+        topic = call.broker.partitions[entry.key].traffic
+        assert version is not None and topic is not None, "there are metrics"
+        response_bytes = entry.size + _SIZE_BYTES if entry.acks else 0
+        other_bytes = len(around) + OUTER_BYTES
+        shape = ProduceShape(version, measured.client(call), topic, other_bytes, response_bytes)
+        return measured.requests.repeated(shape).counts
+
+    def _clear(self, generation: int) -> None:
+        super()._clear(generation)
+        self._measured.requests.forget_repeated()
 
 
 class MeasuredParked:

@@ -9,11 +9,12 @@ from struct import Struct
 from types import CoroutineType
 from typing import Any, Protocol, TypeAlias
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.registry import Answer
 from wirekafka.apis.shared.routes import BROKERS, CONTROLLERS, Route, Routes
 from wirekafka.apis.shared.turns import release
 from wirekafka.codec.compact import skip_tags
-from wirekafka.codec.message import MalformedMessage, Response
+from wirekafka.codec.message import MalformedMessage, Request, Response
 from wirekafka.errors import Error, KafkaError, MalformedRequest
 from wirekafka.replication.raft.metadata_log import Sync, sync_inline
 from wirekafka.runtime.driver import when_ready
@@ -69,7 +70,7 @@ class RefusedLater(Refused):
 class Hook(Protocol):
     """Wraps the handlers of all requests, for fault rules and traffic recording in tests."""
 
-    def handle(self, route: Route, request: Any, call: Call) -> Any:
+    def handle(self, route: Route, request: Request, call: Call) -> Answer:
         """Called in place of `route.handle`; returns a response, None, or a coroutine of these.
 
         Raises the errors of a handler, or Refused.
@@ -136,8 +137,8 @@ class Pipeline:
         Refused, MalformedMessage or UnicodeDecodeError if the connection must be closed.
         """
         quotas = call.broker.quotas
-        if quotas is not None and call.unmeasured_revision != quotas.work_revision:
-            call.began_ns = call.began_ns or call.work_ns()
+        if quotas is not None:
+            call.metering.begin_work(quotas)
         # The cache compares the whole API key.
         if not data[at + 1] and (cache := self._produce_cache) is not None:
             served = cache.serve(data, at, end, call, replies)
@@ -165,14 +166,14 @@ class Pipeline:
             body_at = body_at + 1 if has_no_tags else _skip_header_tags(data, body_at, end)
         call.correlation_id, call.version, call.api_name = correlation_id, route.version, route.name
         # Admit. A muted connection serves no request, so that muting needs no check here.
-        if route.needs_authentication and not call.is_authenticated:
+        if route.needs_authentication and not call.client.is_authenticated:
             raise Refused("a request before authentication", route.api.name)
         if end - at > LARGE_BYTES and (large := route.of_large(data, body_at, end)) is not None:
             return self._serve_apart(large, data[at:end], body_at - at, call, replies)
         request, _ = route.decode(data, body_at, end)
         try:
             hook = self._hook
-            response = (
+            response: Any = (
                 route.handle(request, call) if hook is None else hook.handle(route, request, call)
             )
             if response.__class__ is CoroutineType:
@@ -182,14 +183,14 @@ class Pipeline:
                     response = done.value
                 else:
                     if quotas is not None:
-                        call.pause_work(end - at)
+                        call.metering.pause_work(end - at)
                     if route.key == _PRODUCE and (cache := self._produce_cache) is not None:
                         cache.note(data[at:end], request, None, call)
                     return ParkedHandler(self, route, request, response, waited)
             if quotas is not None and (
-                call.is_limited
-                or call.revision != quotas.revision
-                or call.client_id != call.counted_client_id
+                call.metering.is_limited
+                or call.metering.revision != quotas.revision
+                or call.client_id != call.metering.counted_client_id
             ):
                 charge(quotas, route, request, call, end - at)
             if response is not None:
@@ -203,7 +204,7 @@ class Pipeline:
             cache.note(data[at:end], request, response, call)
         return None
 
-    def handle(self, route: Route, request: Any, call: Call) -> Any:
+    def handle(self, route: Route, request: Request, call: Call) -> Answer:
         """Call the handler of a route, or the hook; returns a response, None, or a coroutine."""
         hook = self._hook
         return route.handle(request, call) if hook is None else hook.handle(route, request, call)
@@ -219,7 +220,7 @@ class Pipeline:
         self, route: Route, frame: Buffer, body_at: int, call: Call, replies: Replies
     ) -> Parked | None:
         """Serve a large request, as `serve` does."""
-        call.request_bytes = len(frame)
+        call.metering.request_bytes = len(frame)
         parked = ParkedLarge(self, route, frame, body_at, call)
         if parked.resume(call, replies):
             return None
@@ -250,7 +251,7 @@ class Pipeline:
         self.fail(route, request, error, call, replies)
 
     def fail(
-        self, route: Route, request: Any, error: Exception, call: Call, replies: Replies
+        self, route: Route, request: Request, error: Exception, call: Call, replies: Replies
     ) -> None:
         """Add the response to a request whose handler raised `error`; re-raises a Refused."""
         response = failure_response(route, request, error, call, self.warnings)
@@ -297,7 +298,7 @@ class ParkedHandler:
         route: Route,
         request: Any,
         coroutine: Coroutine[Any, Any, Any],
-        waited: Any,
+        waited: object,
     ):
         self._pipeline = pipeline
         self._route = route
@@ -320,7 +321,7 @@ class ParkedHandler:
     def resume(self, call: Call, replies: Replies) -> bool:
         quotas = call.broker.quotas
         if quotas is not None and quotas.measures_work:
-            call.resume_work()
+            call.metering.resume_work()
         try:
             try:
                 self._waited = self._coroutine.send(None)
@@ -330,7 +331,7 @@ class ParkedHandler:
                     return True
                 if quotas is not None:
                     call.seen_ms = call.now_ms
-                    charge(quotas, self._route, self._request, call, call.request_bytes)
+                    charge(quotas, self._route, self._request, call, call.metering.request_bytes)
                 if done.value is not None:
                     if self._is_divided and not self._route.response_has_records:
                         self._coroutine = self._encoded_and_released(done.value, call)
@@ -342,7 +343,7 @@ class ParkedHandler:
                 if self._waited is None:
                     self._is_divided = True
                 if quotas is not None and quotas.measures_work:
-                    call.pause_work(call.request_bytes)
+                    call.metering.pause_work(call.metering.request_bytes)
                 return False
         except Exception as error:
             self._pipeline.fail(self._route, self._request, error, call, replies)
@@ -400,7 +401,7 @@ class ParkedLarge(ParkedHandler):
     def resume(self, call: Call, replies: Replies) -> bool:
         quotas = call.broker.quotas
         if quotas is not None and quotas.measures_work:
-            call.resume_work()
+            call.metering.resume_work()
         try:
             self._waited = self._coroutine.send(None)
         except StopIteration as done:
@@ -411,7 +412,7 @@ class ParkedLarge(ParkedHandler):
                 self._add(response, call, replies)
             return True
         if quotas is not None and quotas.measures_work:
-            call.pause_work(call.request_bytes)
+            call.metering.pause_work(call.metering.request_bytes)
         return False
 
     async def _serve(
@@ -451,19 +452,18 @@ class ParkedLarge(ParkedHandler):
         """The response of the handler, or of its failure."""
         route, request, quotas = self._route, self._request, call.broker.quotas
         try:
-            response: Response | None = self._pipeline.handle(route, request, call)
-            if isinstance(response, CoroutineType):
-                response = await response
+            answer = self._pipeline.handle(route, request, call)
+            response = await answer if isinstance(answer, Coroutine) else answer
             if quotas is not None:
                 call.seen_ms = call.now_ms
-                charge(quotas, route, request, call, call.request_bytes)
+                charge(quotas, route, request, call, call.metering.request_bytes)
             return response
         except Exception as error:
             return await self._failed(error, call)
 
 
 def failure_response(
-    route: Route, request: Any, error: Exception, call: Call, warnings: RepeatedWarnings
+    route: Route, request: Request, error: Exception, call: Call, warnings: RepeatedWarnings
 ) -> Response:
     """The response to a request whose handler raised `error`. Raises as `reported_error`."""
     return route.api.failure(request, reported_error(route, error, call, warnings), call)

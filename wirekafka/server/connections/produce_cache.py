@@ -3,22 +3,22 @@
 A producer of small batches repeats the bytes around them in every request. The handler serves the
 first such request; the cache remembers its partition by these bytes and by the client's identity,
 and appends the batches of the next requests itself. Anything unusual, above all a refused batch, is
-left to the handler. A cached request takes 7 µs, a request that is decoded, handled and its
-response encoded 14 (`python -m benchmarks.bare_loop`).
+left to the handler. `python -m benchmarks.twins` prints how much time that saves.
 """
 
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, Protocol
+from typing import Any
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.codec.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_BIT
 from wirekafka.codec.varint import encode_uvarint
 from wirekafka.protocol.produce import ProduceResponse
 from wirekafka.quotas.client_quotas import PERCENT_PER_NS
 from wirekafka.quotas.rate import Rate
 from wirekafka.server.connections.parked_produce import ParkedProduce
+from wirekafka.server.connections.parked_request import Parked
 from wirekafka.server.connections.repeated_produce import RepeatedProduce
 from wirekafka.server.connections.replies import Replies
 
@@ -53,44 +53,29 @@ _LONGEST = 1024
 """Requests with more bytes before the batch, which has a long client id, are not."""
 
 
-class Counters(Protocol):
-    """Gives the cache's entries their counters, while there are metrics."""
-
-    def counts_of(self, entry: RepeatedProduce, around: bytes, call: Call) -> list[int]:
-        """Return the `RepeatedRequests.counts` of a new entry.
-
-        `around` are the bytes from the client id to the partition index.
-        """
-
-    def forget_counts(self) -> None:
-        """All entries are dropped."""
-
-
 _NO_ENTRIES: dict[int, dict[bytes, RepeatedProduce]] = {}
 
 
 class ProduceCache:
     """The cache of one broker; a change of the metadata clears it."""
 
-    __slots__ = ("_count", "_counters", "_generation", "_known")
+    __slots__ = ("_count", "_generation", "_known")
 
-    def __init__(self, counters: Counters | None = None) -> None:
-        self._counters = counters
+    def __init__(self) -> None:
         self._known: dict[str, dict[int, dict[bytes, RepeatedProduce]]] = {}
         """By client identity, version, and the bytes from the client id to the partition index."""
         self._count = 0
         self._generation = -1
         """Of the metadata image that the entries depend on."""
 
-    def serve(
-        self, data: Any, at: int, end: int, call: Call, replies: Replies
-    ) -> ParkedProduce | bool:
+    def serve(self, data: Any, at: int, end: int, call: Call, replies: Replies) -> Parked | bool:
         """Serve the request at `data[at:end]` if it is cached; else return False without effect.
 
-        A request whose batch waits for the in-sync replicas is returned.
+        A request whose batch waits for the in-sync replicas is returned. Fast twin of
+        `wirekafka.server.connections.pipeline.Pipeline._serve_decoded`.
         """
         version, correlation_id, client_id_bytes = _header(data, at)
-        known = (self._known.get(call.identity) or _NO_ENTRIES).get(version)
+        known = (self._known.get(call.client.identity) or _NO_ENTRIES).get(version)
         if known is None:
             return False
         broker = call.broker
@@ -188,37 +173,35 @@ class ProduceCache:
         generation = call.broker.image.generation
         if generation != self._generation or self._count >= _MOST:
             self._clear(generation)
-        known = self._known.setdefault(call.identity, {}).setdefault(call.version, {})
+        known = self._known.setdefault(call.client.identity, {}).setdefault(call.version, {})
         self._count += around not in known
         entry = RepeatedProduce((partition.topic, partition.index), request, call.version)
         if quotas is not None:
             entry.limit(call.account_of(quotas))
-        if self._counters is not None:
-            entry.counts = self._counters.counts_of(entry, around, call)
+        entry.counts = self._counts_of(entry, around, call)
         known[around] = entry
+
+    def _counts_of(self, entry: RepeatedProduce, around: bytes, call: Call) -> list[int] | None:
+        """The counters of a new entry; None while there are no metrics.
+
+        `around` are the bytes from the client id to the partition index.
+        """
+        return None
 
     def _clear(self, generation: int) -> None:
         self._known.clear()
         self._count = 0
         self._generation = generation
-        if self._counters is not None:
-            self._counters.forget_counts()
 
 
 def _charge(entry: RepeatedProduce, call: Call, size_bytes: int, now_ms: int) -> None:
     """Count a request as `accounting.charge` does."""
     rate = entry.produced
     if rate is not None:
-        # As `Rate.add`, without the call.
-        pending = rate.pending + size_bytes
-        if pending <= rate.room and now_ms < rate.stable_until_ms:
-            rate.pending = pending
-            rate.pending_ms = now_ms
-        else:
-            call.throttle_ms = rate.record(size_bytes, now_ms)
+        call.throttle_ms = rate.add(size_bytes, now_ms)
     rate = entry.worked
     if rate is not None:
-        if now_ms < rate.ample_until_ms and call.account is entry.account:
+        if now_ms < rate.ample_until_ms and call.metering.account is entry.account:
             rate.pending_ms = now_ms  # `charge_sending` counts the work.
         else:
             _charge_work(entry, rate, call, now_ms)
@@ -228,10 +211,10 @@ def _charge_work(entry: RepeatedProduce, rate: Rate, call: Call, now_ms: int) ->
     """Count the work for a request as `accounting.charge` does; it did not wait."""
     quotas = call.broker.quotas
     assert entry.account is not None and quotas is not None
-    call.use_account(entry.account, quotas)
-    now_ns = call.work_ns()
-    percent = (now_ns - (call.began_ns or now_ns)) * PERCENT_PER_NS
-    call.began_ns = now_ns
+    call.metering.use_account(entry.account, quotas)
+    now_ns = call.metering.work_ns()
+    percent = (now_ns - (call.metering.began_ns or now_ns)) * PERCENT_PER_NS
+    call.metering.began_ns = now_ns
     call.throttle_ms = max(rate.add(percent, now_ms), call.throttle_ms)
 
 

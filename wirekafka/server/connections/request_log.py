@@ -10,7 +10,7 @@ from time import perf_counter_ns
 from types import CoroutineType, coroutine
 from typing import Any
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.message import Message
 from wirekafka.config.endpoints import listeners as addresses
@@ -95,7 +95,7 @@ class _Waiting:
 
 
 def _described(route: Route, request: Message, call: Call) -> dict[str, Any]:
-    software = dict(zip(("softwareName", "softwareVersion"), call.client_software, strict=True))
+    software = dict(zip(("softwareName", "softwareVersion"), call.client.software, strict=True))
     return {
         "isForwarded": False,
         "requestHeader": {

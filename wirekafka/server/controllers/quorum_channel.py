@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.local_channel import LocalChannel
-from wirekafka.apis.shared.registry import Call
 from wirekafka.codec.message import Request
 from wirekafka.controller import ControllerRole
 from wirekafka.errors import Error, KafkaError

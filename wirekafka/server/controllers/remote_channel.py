@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from wirekafka.apis import envelope as envelopes
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.clock import Clock
 from wirekafka.codec.message import Request
 from wirekafka.config.broker_config import BrokerConfig

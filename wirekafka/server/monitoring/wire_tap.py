@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import CoroutineType
 from typing import Any, TypeVar
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.message import Message
 from wirekafka.errors import KafkaError
@@ -134,14 +134,14 @@ class WireWatches:
         for listener in self._node.listeners:
             for connection in tuple(listener.established()):
                 call = connection.call
-                if call is None or call.is_for_controllers:
+                if call is None or call.client.is_for_controllers:
                     continue
                 yield Connected(
                     call.connection_id,
                     call.client_id or "",
                     call.client_host.removeprefix("/"),
                     call.principal,
-                    " ".join(call.client_software),
+                    " ".join(call.client.software),
                     call.listener,
                 )
 

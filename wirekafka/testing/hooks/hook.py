@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from types import CoroutineType
 from typing import Any
 
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.message import Request, Response
 from wirekafka.errors import Error, KafkaError
