@@ -58,7 +58,7 @@ class Metering:
         self.revision = self.unmeasured_revision = -1
 
     def knows_account(self, client_id: str | None, quotas: ClientQuotas) -> bool:
-        """Whether the account is still that of the client."""
+        """Whether the account still belongs to the client."""
         return self.revision == quotas.revision and client_id == self.counted_client_id
 
     def use_account(self, account: Account, quotas: ClientQuotas) -> None:

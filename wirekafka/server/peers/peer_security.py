@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.endpoints import listeners
@@ -21,8 +22,10 @@ from wirekafka.security.sasl.gssapi_client import KerberosLogin
 from wirekafka.security.sasl.token_endpoint import LOGIN_HANDLER
 from wirekafka.security.sasl.unsecured_tokens import unsigned_token
 from wirekafka.security.tls_context import Secured, Settings
-from wirekafka.server.peers.node_token import NodeToken
-from wirekafka.server.peers.ticket_renewal import TicketRenewal
+
+if TYPE_CHECKING:
+    from wirekafka.server.peers.node_token import NodeToken
+    from wirekafka.server.peers.ticket_renewal import TicketRenewal
 
 logger = logging.getLogger(__name__)
 
@@ -128,10 +131,15 @@ class PeerSecurity:
             own.sasl_login_callback_handler_class == LOGIN_HANDLER
         ):
             module = mechanisms.login_module(self._config, self._listener, self.mechanism)
+            # Imported late: few nodes log in by tokens, which need an HTTP client.
+            from wirekafka.server.peers.node_token import NodeToken
+
             self._token = NodeToken(own, module)
         else:
             self._login_without_provider(0, "")
             if self.mechanism == gssapi_client.NAME:
+                from wirekafka.server.peers.ticket_renewal import TicketRenewal
+
                 login = self._kerberos()
                 self._renewal = TicketRenewal(own, login) if login.uses_cache else None
 
