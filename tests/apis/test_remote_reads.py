@@ -13,6 +13,7 @@ from wirekafka.codec.batch import batches, with_prefix
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.lookup import TimestampOffset
+from wirekafka.log.remote_part import RemotePart
 from wirekafka.log.slice import MemorySlice
 from wirekafka.protocol.delete_records import DeleteRecordsRequest
 from wirekafka.protocol.list_offsets import ListOffsetsRequest
@@ -28,7 +29,6 @@ class FakeRemote:
     """Remote storage with offsets 0 to 2, where each read waits until the test releases it."""
 
     def __init__(self) -> None:
-        self.start_offset = 0
         self.reads: list[tuple[ReadRange, RemoteResult, asyncio.Future[RemoteResult]]] = []
         self.searches: list[asyncio.Future[TimestampOffset | None]] = []
 
@@ -37,7 +37,9 @@ class FakeRemote:
         self.reads.append((wanted, found, future))
         return future
 
-    def offset_for_timestamp(self, timestamp: int) -> asyncio.Future[TimestampOffset | None]:
+    def offset_for_timestamp(
+        self, timestamp: int, limit_ms: int
+    ) -> asyncio.Future[TimestampOffset | None]:
         self.searches.append(asyncio.get_running_loop().create_future())
         return self.searches[-1]
 
@@ -62,6 +64,7 @@ def remote(kafka: InProcessBroker) -> FakeRemote:
             kafka.partition("t", index).leading().append_from_client(
                 batch(b"local", timestamp=T0 + 10), 1, kafka.clock.now_ms()
             )
+    local.log.remote = RemotePart(0)
     local.remote = remote = FakeRemote()
     return remote
 
@@ -102,6 +105,7 @@ def test_several_remote_reads_run_side_by_side(kafka: InProcessBroker, remote: F
     other = kafka.partition("t", 1)
     other.log.truncate_fully_at(3, T0)
     other.restore_high_watermark(3)
+    other.log.remote = RemotePart(0)
     other.remote = remote
 
     async def scenario() -> None:
@@ -170,7 +174,7 @@ def test_a_large_remote_read_is_sent_from_memory(
 def test_below_the_start_of_remote_storage_is_out_of_range(
     kafka: InProcessBroker, remote: FakeRemote
 ) -> None:
-    remote.start_offset = 1
+    kafka.partition("t", 0).log.remote = RemotePart(1)
     assert only(kafka.call(fetch_request(("t", 0, 0)), 11)).error_code == Error.OFFSET_OUT_OF_RANGE
 
 
@@ -243,5 +247,5 @@ def test_records_are_deleted_from_remote_storage_too(
             2,
         )
         assert answer.topics[0].partitions[0].low_watermark == offset
-        assert remote.start_offset == offset
+        assert kafka.partition("t", 0).start_offset == offset
         assert kafka.partition("t", 0).log.start_offset == local_start

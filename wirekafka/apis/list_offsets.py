@@ -114,7 +114,9 @@ def _answer(topic: str, finding: _Finding, every: list[_Requested]) -> _Partitio
         if requested.timestamp >= 0 and partition.remote is not None:
             remote.append(
                 _Remote(
-                    partition.remote.offset_for_timestamp(requested.timestamp),
+                    partition.remote.offset_for_timestamp(
+                        requested.timestamp, max(request.timeout_ms, 0)
+                    ),
                     partial(_find, partition, requested.timestamp, request),
                     response,
                 )
@@ -153,20 +155,25 @@ def _find(partition: LocalPartition, timestamp: int, request: ListOffsetsRequest
             return partition.earliest()
         case -4:
             return partition.earliest_local()
-        case -5 | -6:
-            # No segment is in remote storage or waiting for upload.
-            return _NONE
         case _:
-            found = (
-                partition.newest()
-                if timestamp == _MAX_TIMESTAMP
-                else partition.at_timestamp(timestamp)
-            )
+            found = _found(partition, timestamp)
             if found is not None and found.offset < end_offset:
                 return found
             if is_consumer:
                 partition.check_available()
             return _NONE
+
+
+def _found(partition: LocalPartition, timestamp: int) -> FoundOffset | None:
+    match timestamp:
+        case -3:
+            return partition.newest()
+        case -5:
+            return partition.latest_tiered()
+        case -6:
+            return partition.earliest_pending_upload()
+        case _:
+            return partition.at_timestamp(timestamp)
 
 
 @failure_of(list_offsets)

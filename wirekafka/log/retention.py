@@ -9,6 +9,9 @@ from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.segment import Segment
 
 
+_AS_TOTAL = -2
+
+
 @dataclass(slots=True, kw_only=True)
 class Horizon:
     """The time and the offsets that retention depends on.
@@ -30,9 +33,42 @@ def expired(segments: Sequence[Segment], config: TopicConfig, horizon: Horizon) 
     deletable = _deletable(segments, horizon)
     count = _below_start(segments, deletable, horizon.start_offset)
     if config.is_deleted:
-        count = _by_size(segments[:deletable], count, config.retention_bytes, segments)
-        count = _by_time(segments[:deletable], count, config.retention_ms, horizon.now_ms)
+        limit_bytes, limit_ms = local_limits(config)
+        count = _by_size(segments[:deletable], count, limit_bytes, segments)
+        count = _by_time(segments[:deletable], count, limit_ms, horizon.now_ms)
     return count
+
+
+def expendable(
+    segments: Sequence[Segment], config: TopicConfig, horizon: Horizon, copied_end_offset: int
+) -> int:
+    """How many of the `expired` segments of a tiered log need not stay here.
+
+    They have been copied to remote storage, or lie below the log start offset, or the topic no
+    longer copies.
+    """
+    count = expired(segments, config, horizon)
+    if config.remote_log_copy_disable:
+        return count
+    while count and end_of(segments, count - 1, horizon.end_offset) > max(
+        copied_end_offset, horizon.start_offset
+    ):
+        count -= 1
+    return count
+
+
+def local_limits(config: TopicConfig) -> tuple[int, int]:
+    """How many bytes, and how many ms, a log keeps on its disk; -1 for no limit.
+
+    A tiered topic that still copies has limits of its own; -2 makes them equal to the others.
+    """
+    if not config.is_tiered or config.remote_log_copy_disable:
+        return config.retention_bytes, config.retention_ms
+    local_bytes, local_ms = config.local_retention_bytes, config.local_retention_ms
+    return (
+        config.retention_bytes if local_bytes == _AS_TOTAL else local_bytes,
+        config.retention_ms if local_ms == _AS_TOTAL else local_ms,
+    )
 
 
 def end_of(segments: Sequence[Segment], number: int, end_offset: int) -> int:

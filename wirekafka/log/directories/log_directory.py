@@ -300,9 +300,10 @@ class LogDirectory:
         self._checkpoints.write(
             START_OFFSETS,
             {
-                key: log.start_offset
+                key: log.first_offset
                 for key, log in logs
-                if log.start_offset > log.segments[0].base_offset
+                # Apache Kafka always lists tiered logs.
+                if log.remote is not None or log.start_offset > log.segments[0].base_offset
             },
         )
         self.checkpoint_high_watermarks(high_watermarks)
@@ -323,7 +324,7 @@ class LogDirectory:
         log = self.logs[key]
         try:
             self._checkpoints.lower(RECOVERY_POINTS, key, log.recovery_point)
-            self._checkpoints.lower(START_OFFSETS, key, log.start_offset)
+            self._checkpoints.lower(START_OFFSETS, key, log.first_offset)
         except OSError as error:
             self.note(error)
             raise storage_error(error) from error

@@ -91,7 +91,7 @@ class ReplicaFollower:
             # The leader's may be beyond the end of this log.
             high_watermark = replica.within_log(high_watermark)
         replica.set_high_watermark(high_watermark)
-        if response.start_offset > start_offset:
+        if response.start_offset > start_offset or log.remote is not None:
             log.advance_start(min(response.start_offset, high_watermark))
 
     def return_to_range(self, start_offset: int, end_offset: int, now_ms: int) -> None:

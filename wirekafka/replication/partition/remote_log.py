@@ -28,17 +28,19 @@ class RemoteResult(ReadResult):
 
 
 class RemoteLog(Protocol):
-    """The records of a partition from `start_offset` up to the start of the local log.
+    """The records of a partition from the log start offset up to the start of the local log.
 
     A read starts when its method is called, so that reads of several partitions run concurrently.
     Awaiting it raises `KafkaError`.
     """
 
-    start_offset: int
-    """The log start offset, remote storage included. DeleteRecords advances it."""
-
     def read(self, wanted: ReadRange, found: RemoteResult) -> Pending[RemoteResult]:
         """Read whole batches from `wanted.offset` on into `found`, which has the offsets set."""
 
-    def offset_for_timestamp(self, timestamp: int) -> Pending[TimestampOffset | None]:
-        """The first remote record with this timestamp in ms or a later timestamp."""
+    def offset_for_timestamp(
+        self, timestamp: int, limit_ms: int
+    ) -> Pending[TimestampOffset | None]:
+        """The first remote record with that timestamp in ms or a later one.
+
+        REQUEST_TIMED_OUT after `limit_ms`; 0 stands for the broker's own limit.
+        """

@@ -1,0 +1,15 @@
+"""The part of a log that is in remote storage, as the log itself needs to know it."""
+
+from __future__ import annotations
+
+
+class RemotePart:
+    """The range of a tiered log that has been copied to remote storage."""
+
+    __slots__ = ("copied_end_offset", "start_offset")
+
+    def __init__(self, start_offset: int):
+        self.start_offset = start_offset
+        """The log start offset: no record below it is in the log, remote or not."""
+        self.copied_end_offset = -1
+        """The end of what has been copied, so that local segments up to it may go; -1: unknown."""

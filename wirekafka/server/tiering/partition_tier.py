@@ -1,0 +1,201 @@
+"""The remote part of one partition's log: reads of it, as `RemoteLog` describes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from wirekafka.broker import Broker
+from wirekafka.errors import Error, KafkaError
+from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.lookup import TimestampOffset
+from wirekafka.log.slice import MemorySlice
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.reading import ReadRange
+from wirekafka.replication.partition.remote_log import Pending, RemoteResult
+from wirekafka.runtime.promise import Promise
+from wirekafka.server.tiering.remote_metadata import RemoteMetadata
+from wirekafka.server.tiering.work import Run
+from wirekafka.tiered.remote_reader import FoundBatches, RemoteReader
+from wirekafka.tiered.remote_segment import RemoteSegment, TieredPartition
+from wirekafka.tiered.segment_states import SegmentStates
+from wirekafka.tiered.store import StoreError
+
+logger = logging.getLogger(__name__)
+
+_READY_MS = 100
+"""How long a read waits for the metadata, which a starting broker still reads."""
+
+
+class PartitionTier:
+    """What this broker knows of a tiered partition, whether it leads or follows."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        partition: Partition,
+        *,
+        metadata: RemoteMetadata,
+        reader: RemoteReader,
+        run: Run,
+    ):
+        self._broker = broker
+        self._metadata = metadata
+        self._reader = reader
+        self._run = run
+        self._ahead: asyncio.Task[None] | None = None
+        self.partition = partition
+        self.identity = TieredPartition(partition.topic, partition.topic_id, partition.index)
+        self.failure = ""
+        """Why the last read of the store failed; empty if it did not."""
+
+    @property
+    def states(self) -> SegmentStates | None:
+        """The segments; None while the metadata is still being read."""
+        return self._metadata.states(self.identity)
+
+    # RemoteLog
+
+    def read(self, wanted: ReadRange, found: RemoteResult) -> Pending[RemoteResult]:
+        """See `RemoteLog`."""
+        return asyncio.get_running_loop().create_task(self._read(wanted, found))
+
+    def offset_for_timestamp(
+        self, timestamp: int, limit_ms: int
+    ) -> Pending[TimestampOffset | None]:
+        """See `RemoteLog`."""
+        limit_ms = limit_ms or self._broker.config.remote_list_offsets_request_timeout_ms
+        return asyncio.get_running_loop().create_task(self._search(timestamp, limit_ms))
+
+    async def _read(self, wanted: ReadRange, found: RemoteResult) -> RemoteResult:
+        states = await self._ready_states()
+        log = self.partition.log
+        epochs = log.epochs
+        segment = states.find(epochs.epoch_at(wanted.offset), wanted.offset)
+        if segment is None:
+            raise KafkaError(Error.OFFSET_OUT_OF_RANGE)
+        segments = self._from(segment, states)
+
+        def read() -> tuple[FoundBatches, RemoteSegment]:
+            batches = FoundBatches(b"", wanted.offset, 0)
+            for each in segments:
+                batches = self._reader.read(
+                    each, wanted.offset, wanted.max_bytes, at_least_one=wanted.at_least_one
+                )
+                if batches.records or batches.next_position < each.size_bytes:
+                    return batches, each
+            return batches, segments[-1]
+
+        limit_ms = self._broker.config.remote_fetch_max_wait_ms
+        done = await self._within(limit_ms, lambda: self._run(read))
+        if done is None:
+            return found  # As Kafka: nothing for now. What was read is in the cache next time.
+        batches, source = done
+        found.records = MemorySlice(batches.records)
+        if wanted.committed and batches.records:
+            found.aborted = await self._aborted(segments, wanted.offset, batches.end_offset)
+        self._read_ahead(source, batches.next_position)
+        return found
+
+    async def _search(self, timestamp: int, limit_ms: int) -> TimestampOffset | None:
+        states = await self._ready_states()
+        log = self.partition.log
+        segments = [
+            segment
+            for segment in states.in_lineage(log.epochs.entries, log.end_offset)
+            if segment.max_timestamp_ms >= timestamp and segment.end_offset > log.first_offset
+        ]
+        if not segments:
+            return None
+        start_offset = log.first_offset
+
+        def search() -> tuple[TimestampOffset | None]:
+            for segment in segments:
+                found = self._reader.first_at_or_after(segment, timestamp, start_offset)
+                if found is not None:
+                    return (found,)
+            return (None,)
+
+        done = await self._within(limit_ms, lambda: self._run(search))
+        if done is None:
+            raise KafkaError(Error.REQUEST_TIMED_OUT)
+        result: TimestampOffset | None = done[0]
+        return result
+
+    async def _aborted(
+        self, segments: Sequence[RemoteSegment], start_offset: int, end_offset: int
+    ) -> list[AbortedTransaction]:
+        range_ = await self._guarded(
+            self._run(lambda: self._reader.aborted(segments, start_offset, end_offset))
+        )
+        found = list(range_.found)
+        log = self.partition.log
+        if not range_.is_complete and end_offset > log.first_offset:
+            known = set(found)
+            found += [
+                each
+                for each in log.aborted_transactions(log.start_offset, end_offset)
+                if each not in known and each.last_offset >= start_offset
+            ]
+        return found
+
+    def _from(self, segment: RemoteSegment, states: SegmentStates) -> list[RemoteSegment]:
+        """A segment and those that follow it."""
+        entries = self.partition.log.epochs.entries
+        found = [segment]
+        while (following := states.following(found[-1], entries)) is not None:
+            found.append(following)
+        return found
+
+    async def _ready_states(self) -> SegmentStates:
+        states = self.states
+        if states is None:
+            await Promise().within(self._broker.clock, _READY_MS)
+            states = self.states
+        if states is None:
+            raise KafkaError(Error.REPLICA_NOT_AVAILABLE, "the remote metadata is being read")
+        return states
+
+    async def _within(self, limit_ms: int, begin: Callable[[], Awaitable[Any]]) -> Any:
+        """The result of some work, or None if it takes too long; the work is not interrupted."""
+        promise = Promise()
+
+        async def work() -> None:
+            try:
+                promise.set(await self._guarded(begin()))
+            except BaseException as error:
+                promise.set(error)
+
+        task = asyncio.get_running_loop().create_task(work())
+        try:
+            return await promise.within(self._broker.clock, limit_ms)
+        finally:
+            task.cancel()
+
+    async def _guarded(self, work: Awaitable[Any]) -> Any:
+        """Convert errors of the store: they are never OFFSET_OUT_OF_RANGE, which resets readers."""
+        try:
+            result = await work
+        except (StoreError, OSError) as error:
+            if str(error) != self.failure:
+                self.failure = str(error)
+                logger.warning("%s: remote storage failed: %s", self.partition.log.name, error)
+            raise KafkaError(Error.UNKNOWN_SERVER_ERROR, str(error)) from error
+        self.failure = ""
+        return result
+
+    def _read_ahead(self, segment: RemoteSegment, position: int) -> None:
+        reader = self._reader
+        if self._ahead is None and reader.needs_ahead(segment, position):
+
+            async def read_ahead() -> None:
+                try:
+                    await self._run(lambda: reader.read_ahead(segment, position))
+                except (StoreError, OSError, KafkaError):
+                    pass  # The read that needs it reports the error.
+                finally:
+                    self._ahead = None
+
+            self._ahead = asyncio.get_running_loop().create_task(read_ahead())
