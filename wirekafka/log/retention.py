@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.segment import Segment
 
-
 _AS_TOTAL = -2
 
 
