@@ -72,6 +72,10 @@ def server_properties(handover: Handover, host: str, port: int) -> str:
     )
 
 
+REMOTE_INDEX_CACHE = "remote-log-index-cache"
+"""The folder with indexes of remote segments that Apache Kafka has in its first log directory."""
+
+
 def _checked_node(disk: Disk, directory: LogDirectory) -> int:
     if directory.failure is not None:
         raise UnusableDirectory(f"{directory.path} has failed: {directory.failure}")
@@ -84,7 +88,9 @@ def _checked_node(disk: Disk, directory: LogDirectory) -> int:
     foreign = [
         entry.name
         for entry in disk.list_directory(directory.path)
-        if entry.is_directory and not _LOG_NAME.fullmatch(entry.name)
+        if entry.is_directory
+        and entry.name != REMOTE_INDEX_CACHE
+        and not _LOG_NAME.fullmatch(entry.name)
     ]
     if foreign:
         raise UnusableDirectory(
