@@ -69,9 +69,7 @@ def tiered_kafka_on(
 
 
 @contextmanager
-def tiered_wirekafka(
-    directory: Path, tier: Path, more: Mapping[str, str] = {}
-) -> Iterator[str]:
+def tiered_wirekafka(directory: Path, tier: Path, more: Mapping[str, str] = {}) -> Iterator[str]:
     """Yields HOST:PORT of wirekafka, on a new or an existing directory."""
     given = {name: value for name, value in settings(tier).items() if name not in _ONLY_KAFKA}
     with wirekafka.Broker(directory, config={**given, **more}) as broker:

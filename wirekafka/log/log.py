@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from wirekafka.codec.batch import PREFIX, BatchHeader, Buffer
@@ -116,6 +117,8 @@ class Log:
         self.refusal = self._refusal
         if config.is_tiered != (self.remote is not None):
             self.remote = RemotePart(self.start_offset) if config.is_tiered else None
+            with suppress(OSError):  # The next start repeats it.
+                self.epochs.truncate_from_start(self.start_offset)
 
     @property
     def first_offset(self) -> int:
@@ -316,8 +319,8 @@ class Log:
             if count == len(self.segments):
                 self._roll(self.end_offset, now_ms)
             if self.remote is not None:
-                copied_end = self.remote.copied_end_offset
-                count = retention.expendable(self.segments, self._config, horizon, copied_end)
+                readable_end = self.remote.readable_end_offset
+                count = retention.expendable(self.segments, self._config, horizon, readable_end)
             if count:
                 # First the start offset, so that nothing is read while it is deleted.
                 start_offset = self.segments[count].base_offset

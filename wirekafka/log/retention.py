@@ -39,18 +39,18 @@ def expired(segments: Sequence[Segment], config: TopicConfig, horizon: Horizon) 
 
 
 def expendable(
-    segments: Sequence[Segment], config: TopicConfig, horizon: Horizon, copied_end_offset: int
+    segments: Sequence[Segment], config: TopicConfig, horizon: Horizon, readable_end_offset: int
 ) -> int:
     """How many of the `expired` segments of a tiered log need not stay here.
 
-    They have been copied to remote storage, or lie below the log start offset, or the topic no
+    They can be read in remote storage, or lie below the log start offset, or the topic no
     longer copies.
     """
     count = expired(segments, config, horizon)
     if config.remote_log_copy_disable:
         return count
     while count and end_of(segments, count - 1, horizon.end_offset) > max(
-        copied_end_offset, horizon.start_offset
+        readable_end_offset, horizon.start_offset
     ):
         count -= 1
     return count

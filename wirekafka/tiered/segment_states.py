@@ -141,6 +141,19 @@ class SegmentStates:
             end_of_epoch = start_offset
         return -1
 
+    def readable_end(self, epochs: Sequence[EpochEntry], from_offset: int) -> int:
+        """How far the readable segments reach without a gap from an offset on."""
+        while True:
+            number = bisect_right(epochs, from_offset, key=_start_of_epoch) - 1
+            found = None if number < 0 else self.find(epochs[number].epoch, from_offset)
+            if found is None:
+                return from_offset
+            end_offset = found.end_offset
+            if number + 1 < len(epochs) and found.epochs[-1].epoch == epochs[number].epoch:
+                # The rest is of a leader whose records were lost.
+                end_offset = min(end_offset, epochs[number + 1].start_offset)
+            from_offset = end_offset
+
     def in_lineage(self, epochs: Sequence[EpochEntry], log_end_offset: int) -> list[RemoteSegment]:
         """The segments copied completely that belong to a log with these epochs, by offset."""
         found = [

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from wirekafka.config.address import Address
 from wirekafka.log.directories.log_directory import LogDirectory, UnusableDirectory
+from wirekafka.log.directories.log_names import REMOTE_INDEX_CACHE
 from wirekafka.log.files import Disk
 
 _LOG_NAME = re.compile(r"[A-Za-z0-9._-]+-\d+(\.[0-9a-f]{32}-(delete|future|stray))?")
@@ -70,10 +71,6 @@ def server_properties(handover: Handover, host: str, port: int) -> str:
             "",
         )
     )
-
-
-REMOTE_INDEX_CACHE = "remote-log-index-cache"
-"""The folder with indexes of remote segments that Apache Kafka has in its first log directory."""
 
 
 def _checked_node(disk: Disk, directory: LogDirectory) -> int:

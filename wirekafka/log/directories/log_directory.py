@@ -29,7 +29,7 @@ from wirekafka.log.directories.directory_identity import (
     identity_from,
 )
 from wirekafka.log.directories.future_logs import FutureLogs, topic_partition
-from wirekafka.log.directories.log_names import LOG_NAME, MARKED_NAME
+from wirekafka.log.directories.log_names import LOG_NAME, MARKED_NAME, REMOTE_INDEX_CACHE
 from wirekafka.log.directories.new_log import LogCreation, NewLog
 from wirekafka.log.directories.offset_checkpoints import OffsetCheckpoints
 from wirekafka.log.directories.ordered_log import OrderedLog
@@ -193,7 +193,7 @@ class LogDirectory:
         self.forget_clean_stop()
         found: list[TopicPartition] = []
         for entry in self._disk.list_directory(self.path):
-            if not entry.is_directory or entry.name == METADATA_LOG:
+            if not entry.is_directory or entry.name in (METADATA_LOG, REMOTE_INDEX_CACHE):
                 continue
             marked = MARKED_NAME.fullmatch(entry.name)
             named = LOG_NAME.fullmatch(entry.name)

@@ -18,7 +18,12 @@ from wirekafka.server.tiering.work import Job, Run
 from wirekafka.tiered.copying import Candidate, CopyJob, candidates
 from wirekafka.tiered.expiry import LocalLog, expired
 from wirekafka.tiered.layout import Layout
-from wirekafka.tiered.remote_segment import RemoteSegment, SegmentState, SegmentUpdate
+from wirekafka.tiered.remote_segment import (
+    RemoteSegment,
+    SegmentState,
+    SegmentUpdate,
+    TieredPartition,
+)
 from wirekafka.tiered.segment_states import SegmentStates
 from wirekafka.tiered.store import StoreError
 
@@ -63,7 +68,7 @@ class Copier:
         if log.remote is None or log.config.remote_log_copy_disable:
             return
         epoch, now_ms = partition.leader_epoch, self._broker.clock.now_ms()
-        from_offset = max(log.remote.copied_end_offset, log.first_offset)
+        from_offset = log.remote.readable_end_offset
         due = candidates(log, log.config, from_offset, partition.last_stable_offset, now_ms)
         for candidate in due:
             await self._wait_for_rate()
@@ -100,6 +105,13 @@ class Copier:
             if not partition.is_leader:
                 return
             await self.delete(segment)
+
+    async def delete_all(self, partition: TieredPartition) -> None:
+        """Delete all segments of a partition that is deleted or no longer tiered."""
+        states = self._metadata.states(partition)
+        for segment in sorted(states or (), key=lambda each: each.start_offset):
+            if segment.id not in self._copying:
+                await self.delete(segment)
 
     async def delete(self, segment: RemoteSegment) -> None:
         """Delete a segment's objects, and report it before and after. Raises as `expire`."""
@@ -215,8 +227,9 @@ class Copier:
 def note_copied(log: Log, states: SegmentStates | None) -> None:
     """Let a log know how far it has been copied, so that it can delete local segments."""
     if log.remote is not None and states is not None:
-        end_offset = states.end_offset(log.epochs.entries, log.end_offset)
-        log.remote.copied_end_offset = end_offset
+        entries = log.epochs.entries
+        log.remote.copied_end_offset = states.end_offset(entries, log.end_offset)
+        log.remote.readable_end_offset = states.readable_end(entries, log.start_offset)
 
 
 def _ignore(segment: RemoteSegment) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from wirekafka.broker import Broker
 from wirekafka.clock import Timer
@@ -24,7 +25,8 @@ logger = logging.getLogger(__name__)
 
 _CHUNK_CACHE_BYTES = 64 << 20
 _INDEX_CACHE_BYTES = 32 << 20
-_Work = Callable[[PartitionTier], Awaitable[None]]
+_ORPHANED_MS = 60_000
+_Work = Callable[[], Awaitable[None]]
 
 
 class Tiering:
@@ -57,6 +59,8 @@ class Tiering:
         self._failures: dict[tuple[str, TieredPartition], str] = {}
         self._copiers = asyncio.Semaphore(config.remote_log_manager_copier_thread_pool_size)
         self._expirers = asyncio.Semaphore(config.remote_log_manager_expiration_thread_pool_size)
+        self._orphans: dict[TieredPartition, int] = {}
+        """Since when, in ms, partitions have been deleted whose segments still exist."""
         self._timer: Timer | None = None
         self._is_stopped = False
 
@@ -87,6 +91,8 @@ class Tiering:
         if not partition.log.config.is_tiered:
             if tier is not None:
                 self.forget(partition)
+                if partition.is_leader:
+                    self._begin_deletion(tier.identity)
             return
         if tier is None:
             tier = self.tiers[key] = PartitionTier(
@@ -114,14 +120,19 @@ class Tiering:
 
     def dropped(self, partition: Partition) -> None:
         """A partition is about to be deleted: its topic is gone, or the replica moves away."""
+        tier = self.tiers.get((partition.topic, partition.index))
+        if tier is not None and partition.is_leader and self._is_orphaned(tier.identity):
+            self._begin_deletion(tier.identity)
 
     def work(self) -> None:
         """Begin what is to be done for each partition, unless it is still being done."""
         for tier in self.tiers.values():
             note_copied(tier.partition.log, tier.states)
             if tier.partition.is_leader and tier.states is not None:
-                self._begin("copy", tier, self.copier.copy, self._copiers)
-                self._begin("expire", tier, self.copier.expire, self._expirers)
+                self._begin("copy", tier.identity, partial(self.copier.copy, tier), self._copiers)
+                expire = partial(self.copier.expire, tier)
+                self._begin("expire", tier.identity, expire, self._expirers)
+        self._delete_orphans()
 
     def _schedule(self) -> None:
         interval_ms = self._broker.config.remote_log_manager_task_interval_ms
@@ -133,32 +144,56 @@ class Tiering:
 
         self._timer = self._broker.clock.call_later(interval_ms, fire)
 
-    def _begin(self, kind: str, tier: PartitionTier, work: _Work, limit: asyncio.Semaphore) -> None:
-        key = kind, tier.identity
-        if key in self._tasks:
+    def _delete_orphans(self) -> None:
+        """Delete the segments of partitions that are deleted or no longer tiered.
+
+        The leader of such a partition has begun that, but may have failed. The leader of the
+        partition of the metadata topic completes it, a while after it has found the orphan: this
+        broker's metadata may be older than the segments.
+        """
+        now_ms = self._broker.clock.now_ms()
+        found = {each for each, _ in self.metadata.led_here() if self._is_orphaned(each)}
+        self._orphans = {each: self._orphans.get(each, now_ms) for each in found}
+        for partition, since_ms in self._orphans.items():
+            if now_ms - since_ms >= _ORPHANED_MS:
+                self._begin_deletion(partition)
+
+    def _is_orphaned(self, partition: TieredPartition) -> bool:
+        """Whether a partition has been deleted, or its topic is no longer tiered."""
+        image = self._broker.image
+        topic = image.topics_by_id.get(partition.topic_id)
+        if topic is None or partition.index not in topic.partitions:
+            return True
+        return not self._broker.topic_config(topic.name).is_tiered
+
+    def _begin_deletion(self, partition: TieredPartition) -> None:
+        delete_all = partial(self.copier.delete_all, partition)
+        self._begin("deletion", partition, delete_all, self._expirers)
+
+    def _begin(
+        self, kind: str, partition: TieredPartition, work: _Work, limit: asyncio.Semaphore
+    ) -> None:
+        key = kind, partition
+        if key in self._tasks or self._is_stopped:
             return
-        task = asyncio.get_running_loop().create_task(self._run(key, tier, work, limit))
+        task = asyncio.get_running_loop().create_task(self._run(key, work, limit))
         self._tasks[key] = task
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
 
     async def _run(
-        self,
-        key: tuple[str, TieredPartition],
-        tier: PartitionTier,
-        work: _Work,
-        limit: asyncio.Semaphore,
+        self, key: tuple[str, TieredPartition], work: _Work, limit: asyncio.Semaphore
     ) -> None:
-        kind, _ = key
+        kind, (topic, _, index) = key
         try:
             async with limit:
-                await work(tier)
+                await work()
             self._failures.pop(key, None)
         except (CopyFailed, KafkaError, StoreError, OSError) as error:
             if self._failures.get(key) != str(error):  # Logged once: it is repeated.
                 self._failures[key] = str(error)
-                logger.warning("%s: %s failed: %s", tier.partition.log.name, kind, error)
+                logger.warning("%s-%d in remote storage: %s failed: %s", topic, index, kind, error)
         except Exception:
-            logger.exception("%s: %s failed", tier.partition.log.name, kind)
+            logger.exception("%s-%d in remote storage: %s failed", topic, index, kind)
 
     def _deleted(self, segment: RemoteSegment) -> None:
         self.reader.forget(segment.id)
