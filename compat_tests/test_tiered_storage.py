@@ -10,6 +10,7 @@ import pytest
 
 from compat_tests.tiered import tiered_kafka, tiered_kafka_on, tiered_wirekafka
 from compat_tests.tiered_topic import RECORDS_PER_BATCH, TieredTopic
+from tests.config.test_tiered_topic import REFUSED
 from tests.eventually import eventually
 
 _FIRST_MS = 1_700_000_000_000
@@ -55,13 +56,14 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         tiered_wirekafka(scratch / "ours", scratch / "our-tier") as ours,
     ):
 
-        def make(name: str, **configs: str) -> Pair:
+        def make(name: str, create: bool = True, **configs: str) -> Pair:
             dotted = {key.replace("_", "."): value for key, value in configs.items()}
             pair = Pair(
                 TieredTopic(theirs, scratch / "their-tier", name, dotted),
                 TieredTopic(ours, scratch / "our-tier", name, dotted),
             )
-            pair.on_both(TieredTopic.create)
+            if create:
+                pair.on_both(TieredTopic.create)
             return pair
 
         yield make
@@ -104,6 +106,39 @@ def test_transactions_in_the_tier_are_those_of_apache_kafka(both: Both) -> None:
     pair.agree(lambda topic: {key: found[2:] for key, found in topic.offsets([_FIRST_MS]).items()})
     pair.agree(lambda topic: topic.fetches(range(28), max_bytes=700_000))
     pair.agree(TieredTopic.objects)
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_refused_options_are_those_of_apache_kafka(both: Both, number: int) -> None:
+    overrides, message = REFUSED[number]
+    pair = both("", create=False)
+    assert pair.agree(lambda topic: topic.refusal(f"refused-{number}", overrides)) == message
+
+
+def test_tiering_is_disabled_and_enabled_again_as_by_apache_kafka(both: Both) -> None:
+    pair = both("changing", remote_storage_enable="false")
+    pair.on_both(lambda topic: topic.produce(50, _FIRST_MS))
+    pair.agree(TieredTopic.offsets)
+    # What is there already is copied as well.
+    assert pair.agree(lambda topic: topic.configure(remote_storage_enable="true")) == ""
+    pair.on_both(lambda topic: topic.settled(tiered_up_to=399))
+    pair.agree(TieredTopic.offsets)
+
+    # A topic that only reads its remote part keeps new records here.
+    read_only = {"remote_log_copy_disable": "true", "local_retention_bytes": "-2"}
+    assert pair.agree(lambda topic: topic.configure(**read_only)) == ""
+    pair.on_both(lambda topic: topic.produce(50, _FIRST_MS + 500))
+    pair.agree(TieredTopic.offsets)
+    pair.agree(lambda topic: topic.fetches(range(0, 1_000, 90)))
+    pair.agree(TieredTopic.objects)
+
+    refused = pair.agree(lambda topic: topic.configure(remote_storage_enable="false"))
+    assert "without deleting remote data" in refused
+    disabled = {"remote_storage_enable": "false", "remote_log_delete_on_disable": "true"}
+    assert pair.agree(lambda topic: topic.configure(**disabled)) == ""
+    pair.on_both(lambda topic: eventually(lambda: not topic.objects()))
+    pair.agree(TieredTopic.offsets)
+    pair.agree(lambda topic: topic.fetches(range(0, 1_000, 90)))
 
 
 def test_a_tiered_directory_passes_from_apache_kafka_to_us_and_back(tmp_path: Path) -> None:

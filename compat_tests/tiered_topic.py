@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -61,6 +61,16 @@ class TieredTopic:
         topic = NewTopic(self.name, 1, 1, config=self._configs)
         self._admin.create_topics([topic])[self.name].result()
 
+    def refusal(self, name: str, configs: Mapping[str, str]) -> str:
+        """Why a topic with certain options cannot be created; empty if it was."""
+        topic = NewTopic(name, 1, 1, config=dict(configs))
+        try:
+            self._admin.create_topics([topic])[name].result()
+        except KafkaException as error:
+            text: str = error.args[0].str()
+            return text
+        return ""
+
     def delete(self) -> None:
         self._admin.delete_topics([self.name])[self.name].result()
 
@@ -73,8 +83,9 @@ class TieredTopic:
         resource = ConfigResource(ResourceType.TOPIC, self.name, incremental_configs=entries)
         try:
             self._admin.incremental_alter_configs([resource])[resource].result()
-        except Exception as error:
-            return str(error)
+        except KafkaException as error:
+            text: str = error.args[0].str()
+            return text
         return ""
 
     def produce(self, count: int, first_ms: int) -> None:

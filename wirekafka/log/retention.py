@@ -31,7 +31,8 @@ def expired(segments: Sequence[Segment], config: TopicConfig, horizon: Horizon) 
     """
     deletable = _deletable(segments, horizon)
     count = _below_start(segments, deletable, horizon.start_offset)
-    if config.is_deleted:
+    # Apache Kafka applies the local limits to a tiered topic without a cleanup policy as well.
+    if config.is_deleted or (config.is_tiered and not config.remote_log_copy_disable):
         limit_bytes, limit_ms = local_limits(config)
         count = _by_size(segments[:deletable], count, limit_bytes, segments)
         count = _by_time(segments[:deletable], count, limit_ms, horizon.now_ms)
