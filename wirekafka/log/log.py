@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,11 +13,12 @@ from wirekafka.log import fetched_batches, lookup, recovery, retention
 from wirekafka.log.aborted_index import AbortedTransaction, CorruptIndex, aborted_between
 from wirekafka.log.append import Append, Appended
 from wirekafka.log.disk_errors import InDoubt, is_passing, reason_of, storage_error
+from wirekafka.log.epochs import EpochEntry
 from wirekafka.log.fetched_batches import NEWEST_EPOCH, Received
 from wirekafka.log.files import Disk
 from wirekafka.log.flush import Flush
 from wirekafka.log.lookup import TimestampOffset
-from wirekafka.log.producers import BatchSpan, CompletedTransaction
+from wirekafka.log.producers import BatchSpan, CompletedTransaction, CorruptSnapshot
 from wirekafka.log.recovery import Opening, Parts
 from wirekafka.log.remote_part import RemotePart
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
@@ -375,6 +376,32 @@ class Log:
         except OSError as error:
             raise self._storage_error(InDoubt.because_of(error)) from error
         self.producers.clear(offset)
+
+    def restart_after_remote(
+        self,
+        start_offset: int,
+        offset: int,
+        epochs: Sequence[EpochEntry],
+        producers: bytes | None,
+        now_ms: int,
+    ) -> None:
+        """Continue, empty, from `offset`: the records since `start_offset` are in remote storage.
+
+        `epochs` are those of the remote records, `producers` the snapshot at `offset`.
+        Raises as `truncate_to`.
+        """
+        assert self.remote is not None, self.name
+        self.truncate_fully_at(offset, now_ms)
+        self.remote.start_offset = start_offset
+        try:
+            self.epochs.replace(epochs)
+            self.epochs.truncate_from_start(start_offset)
+            if producers is not None:
+                with suppress(CorruptSnapshot):  # It is then as after the loss of a snapshot.
+                    self.producers.load_snapshot(producers, offset)
+            self._snapshots.write(self.producers, offset)
+        except OSError as error:
+            raise self._storage_error(InDoubt.because_of(error)) from error
 
     def roll(self, now_ms: int) -> None:
         """Begin a new segment, unless the active one is empty. Raises KafkaError."""

@@ -9,12 +9,13 @@ from typing import NamedTuple
 from wirekafka.codec.batch import HEADER_BYTES, BatchHeader, Buffer, read_header
 from wirekafka.codec.record import decode_records
 from wirekafka.log.aborted import AbortedTransaction, decode_entries
+from wirekafka.log.epochs import EpochEntry, MalformedEpochs, decode_epochs
 from wirekafka.log.index import OffsetIndex, TimeIndex
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.tiered.byte_cache import ByteCache
 from wirekafka.tiered.layout import IndexKind, Layout
 from wirekafka.tiered.remote_segment import RemoteSegment
-from wirekafka.tiered.store import StoreError
+from wirekafka.tiered.store import ObjectMissing, StoreError
 
 CHUNK_BYTES = 4 << 20
 """Read from the store at once; what is not needed yet is what a consumer needs next."""
@@ -133,6 +134,20 @@ class RemoteReader:
             return decode_entries(self._index(segment, IndexKind.TRANSACTION))
         except ValueError as error:
             raise StoreError(f"a transaction index is damaged: {error}") from error
+
+    def epochs(self, segment: RemoteSegment) -> list[EpochEntry]:
+        """The leader epochs of a log up to the end of a segment."""
+        try:
+            return decode_epochs(bytes(self._layout.index(segment, IndexKind.LEADER_EPOCH)))
+        except MalformedEpochs as error:
+            raise StoreError(f"an index of leader epochs is damaged: {error}") from error
+
+    def producers(self, segment: RemoteSegment) -> bytes | None:
+        """The snapshot of a log's producers at the end of a segment; None if there is none."""
+        try:
+            return bytes(self._layout.index(segment, IndexKind.PRODUCER_SNAPSHOT))
+        except ObjectMissing:
+            return None
 
     def forget(self, segment_id: bytes) -> None:
         """Remove what is cached of a deleted segment."""

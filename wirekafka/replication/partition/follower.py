@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wirekafka.codec.batch import HEADER_BYTES, read_header
+from wirekafka.replication.partition.remote_log import LocalStart
 from wirekafka.replication.partition.replica import NO_EPOCH, Replica
 from wirekafka.runtime.replicated_log import Buffer
 
@@ -106,6 +107,16 @@ class ReplicaFollower:
             log.truncate_to(end_offset, now_ms)
         elif start_offset > log.end_offset:
             log.truncate_fully_at(start_offset, now_ms)
+        self._bound_high_watermark()
+
+    def restart_after_remote(self, start_offset: int, start: LocalStart, now_ms: int) -> None:
+        """Begin where a remote segment ends, given the start offset of the leader's log.
+
+        Raises KafkaError.
+        """
+        self._log.restart_after_remote(
+            start_offset, start.offset, start.epochs, start.producers, now_ms
+        )
         self._bound_high_watermark()
 
     def truncate_unknown_epochs(self, now_ms: int) -> None:

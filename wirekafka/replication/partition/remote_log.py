@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from wirekafka.log.aborted_index import AbortedTransaction
+from wirekafka.log.epochs import EpochEntry
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.replication.partition.reading import ReadRange, ReadResult
 
@@ -27,6 +28,18 @@ class RemoteResult(ReadResult):
     aborted: Sequence[AbortedTransaction] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalStart:
+    """What a replica begins with whose older records stay in remote storage."""
+
+    offset: int
+    """Where its local log begins: the end of a remote segment."""
+    epochs: Sequence[EpochEntry]
+    """The leader epochs of all records before."""
+    producers: bytes | None
+    """The snapshot of the producers at the offset; None if there is none."""
+
+
 class RemoteLog(Protocol):
     """The records of a partition from the log start offset up to the start of the local log.
 
@@ -44,3 +57,6 @@ class RemoteLog(Protocol):
 
         REQUEST_TIMED_OUT after `limit_ms`; 0 stands for the broker's own limit.
         """
+
+    async def local_start(self, epoch: int, offset: int) -> LocalStart:
+        """What a replica begins with after the remote segment with a record of that epoch."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from wirekafka.broker import Broker
@@ -14,7 +15,7 @@ from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.slice import MemorySlice
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.reading import ReadRange
-from wirekafka.replication.partition.remote_log import Pending, RemoteResult
+from wirekafka.replication.partition.remote_log import LocalStart, Pending, RemoteResult
 from wirekafka.runtime.promise import Promise
 from wirekafka.server.tiering.remote_metadata import RemoteMetadata
 from wirekafka.server.tiering.work import Run
@@ -68,6 +69,17 @@ class PartitionTier:
         """See `RemoteLog`."""
         limit_ms = limit_ms or self._broker.config.remote_list_offsets_request_timeout_ms
         return asyncio.get_running_loop().create_task(self._search(timestamp, limit_ms))
+
+    async def local_start(self, epoch: int, offset: int) -> LocalStart:
+        """See `RemoteLog`."""
+        segment = (await self._ready_states()).find(epoch, offset)
+        if segment is None:
+            raise KafkaError(
+                Error.OFFSET_MOVED_TO_TIERED_STORAGE, f"no remote segment has offset {offset}"
+            )
+        epochs = await self._guarded(self._run(partial(self._reader.epochs, segment)))
+        snapshot = await self._guarded(self._run(partial(self._reader.producers, segment)))
+        return LocalStart(offset=segment.end_offset, epochs=epochs, producers=snapshot)
 
     async def _read(self, wanted: ReadRange, found: RemoteResult) -> RemoteResult:
         states = await self._ready_states()
