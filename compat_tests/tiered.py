@@ -76,6 +76,14 @@ def tiered_wirekafka(directory: Path, tier: Path, more: Mapping[str, str] = {}) 
         yield broker.bootstrap_servers
 
 
+def storage_classes(scratch: Path) -> str:
+    """The class path of LocalTieredStorage, for which a class is compiled into a directory."""
+    jars = kafka_jars.class_path(kafka_jars.kafka_jars())
+    compiler = Path(kafka_jars.java()).with_name("javac")
+    subprocess.run([compiler, "-cp", jars, "-d", scratch, _SHIM], check=True)
+    return f"{scratch}:{kafka_jars.class_path(kafka_jars.local_tier_jars())}"
+
+
 def offset(bootstrap: str, topic: str, timestamp: int, *, isolation: int = 0) -> tuple[int, ...]:
     """Error, timestamp, offset and leader epoch of a topic's first partition (ListOffsets)."""
     kind = ListOffsetsRequest.Topic
@@ -103,11 +111,6 @@ def _lines(settings: Mapping[str, str]) -> str:
 
 def _with_storage(command: Sequence[str], directory: Path) -> list[str]:
     """A broker's command with LocalTieredStorage on its class path."""
-    classes = directory / "classes"
-    jars = kafka_jars.class_path(kafka_jars.kafka_jars())
-    compiler = Path(kafka_jars.java()).with_name("javac")
-    subprocess.run([compiler, "-cp", jars, "-d", classes, _SHIM], check=True)
     found = list(command)
-    at = found.index("-cp") + 1
-    found[at] += f":{classes}:{kafka_jars.class_path(kafka_jars.local_tier_jars())}"
+    found[found.index("-cp") + 1] += f":{storage_classes(directory / 'classes')}"
     return found
