@@ -43,9 +43,7 @@ class Tiered:
             assert not answer.error_code and not answer.responses[0].partitions[0].error_code
 
             election = ElectLeadersRequest(
-                topic_partitions=[
-                    ElectLeadersRequest.TopicPartitions(topic="t", partitions=[0])
-                ]
+                topic_partitions=[ElectLeadersRequest.TopicPartitions(topic="t", partitions=[0])]
             )
 
             def is_moved() -> bool:
@@ -83,9 +81,7 @@ def tiered(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Tiered]:
     given = settings(tier) | {
         "rlmm.config.remote.log.metadata.topic.replication.factor": str(min(2, len(brokers)))
     }
-    shape = Shape(
-        brokers=brokers, settings=given, class_path=storage_classes(tmp_path / "classes")
-    )
+    shape = Shape(brokers=brokers, settings=given, class_path=storage_classes(tmp_path / "classes"))
     with Cluster.running(shape, tmp_path / "cluster") as cluster:
         found = Tiered(cluster, tier)
         TieredTopic(cluster.bootstrap, tier, "t", {}).create()

@@ -83,9 +83,7 @@ _WITHOUT_DELETION = (
 
 @pytest.fixture
 def broker() -> BrokerConfig:
-    return BrokerConfig.of(
-        {"remote.log.storage.system.enable": "true", "log.dirs": "/tmp/unused"}
-    )
+    return BrokerConfig.of({"remote.log.storage.system.enable": "true", "log.dirs": "/tmp/unused"})
 
 
 @pytest.mark.parametrize(("overrides", "message"), REFUSED)

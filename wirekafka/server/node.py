@@ -254,10 +254,11 @@ class Node:
         """Enable tiered storage if it is configured. Raises ConfigError, KafkaError."""
         if not self._config.remote_log_storage_system_enable:
             return
-        from wirekafka.server.tiering.settings import opened_layout
+        from wirekafka.server.tiering.settings import check_metadata_manager, opened_layout
         from wirekafka.server.tiering.tiering import Tiering
         from wirekafka.server.tiering.work import run_inline
 
+        check_metadata_manager(self._config)
         store = self._platform.store
         layout = opened_layout(self._config, store)
         run = None if store is None else run_inline

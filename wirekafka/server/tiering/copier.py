@@ -11,6 +11,7 @@ from wirekafka.broker import Broker
 from wirekafka.errors import KafkaError
 from wirekafka.log.files import RealDisk
 from wirekafka.log.log import Log
+from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.runtime.promise import Promise
 from wirekafka.server.tiering.partition_tier import PartitionTier
 from wirekafka.server.tiering.remote_metadata import RemoteMetadata
@@ -33,6 +34,7 @@ _COPY_LIMIT_MS = 120_000
 _LEAST_COPY_RATE = 1 << 20
 """Bytes a second: a slower copy is given up, since it has probably stopped for good."""
 _DELETE_LIMIT_MS = 60_000
+_RATE_PAUSE_MS = 100
 _ABANDONED_MS = 600_000
 """After which a copy that another broker has begun and not finished counts as given up."""
 
@@ -51,7 +53,15 @@ class Copier:
         self._run = run
         self._copying: set[bytes] = set()
         """The ids of the segments that are being copied here."""
-        self._next_copy_ms = 0
+        config = broker.config
+        self._rate = ReplicationThrottle(
+            broker.node_id,
+            lambda: broker.config.remote_log_manager_copy_max_bytes_per_second,
+            (
+                config.remote_log_manager_copy_quota_window_num,
+                config.remote_log_manager_copy_quota_window_size_seconds * 1_000,
+            ),
+        )
         self.deleted: Callable[[RemoteSegment], None] = _ignore
         """Called with each segment whose objects are gone."""
 
@@ -149,7 +159,7 @@ class Copier:
             await self._metadata.publish(finished)
         finally:
             self._copying.discard(segment.id)
-        self._note_rate(segment.size_bytes)
+        self._rate.record(segment.size_bytes, broker.clock.now_ms())
 
     async def _undo(self, segment: RemoteSegment) -> None:
         """Delete what a failed copy has left, if the store can; `expire` tries again otherwise."""
@@ -213,15 +223,10 @@ class Copier:
         )
 
     async def _wait_for_rate(self) -> None:
-        wait_ms = self._next_copy_ms - self._broker.clock.now_ms()
-        if wait_ms > 0:
-            await Promise().within(self._broker.clock, wait_ms)
-
-    def _note_rate(self, size_bytes: int) -> None:
-        """After a copy, wait for as long as it may take at the highest rate (KIP-956)."""
-        rate = self._broker.config.remote_log_manager_copy_max_bytes_per_second
-        now_ms = self._broker.clock.now_ms()
-        self._next_copy_ms = max(self._next_copy_ms, now_ms) + size_bytes * 1_000 // rate
+        """Wait while more is copied per second than is allowed (KIP-956)."""
+        clock = self._broker.clock
+        while self._rate.is_exceeded(clock.now_ms()):
+            await Promise().within(clock, _RATE_PAUSE_MS)
 
 
 def note_copied(log: Log, states: SegmentStates | None) -> None:

@@ -13,6 +13,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.log.aborted import AbortedTransaction
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.slice import MemorySlice
+from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.reading import ReadRange
 from wirekafka.replication.partition.remote_log import LocalStart, Pending, RemoteResult
@@ -41,11 +42,13 @@ class PartitionTier:
         metadata: RemoteMetadata,
         reader: RemoteReader,
         run: Run,
+        rate: ReplicationThrottle,
     ):
         self._broker = broker
         self._metadata = metadata
         self._reader = reader
         self._run = run
+        self._rate = rate
         self._ahead: asyncio.Task[None] | None = None
         self.partition = partition
         self.identity = TieredPartition(partition.topic, partition.topic_id, partition.index)
@@ -101,10 +104,16 @@ class PartitionTier:
             return batches, segments[-1]
 
         limit_ms = self._broker.config.remote_fetch_max_wait_ms
+        clock = self._broker.clock
+        if self._rate.is_exceeded(clock.now_ms()):
+            await Promise().within(clock, limit_ms)
+            if self._rate.is_exceeded(clock.now_ms()):
+                return found  # As Kafka: nothing for now (KIP-956).
         done = await self._within(limit_ms, lambda: self._run(read))
         if done is None:
             return found  # As Kafka: nothing for now. What was read is in the cache next time.
         batches, source = done
+        self._rate.record(len(batches.records), clock.now_ms())
         found.records = MemorySlice(batches.records)
         if wanted.committed and batches.records:
             found.aborted = await self._aborted(segments, wanted.offset, batches.end_offset)

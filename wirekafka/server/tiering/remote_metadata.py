@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from contextlib import suppress
 
 from wirekafka.broker import Broker
 from wirekafka.codec.batch import CONTROL_BIT, Buffer, batches
 from wirekafka.codec.record import Record, decode_records, encode_batch
-from wirekafka.coordinator.groups.share.latest_offsets import LatestOffsets
 from wirekafka.errors import Error, KafkaError
 from wirekafka.runtime.promise import Promise
 from wirekafka.server.tiering import metadata_requests
@@ -21,7 +19,6 @@ from wirekafka.tiered.metadata_record import (
     MalformedMetadata,
     decode,
     encode,
-    metadata_partition,
 )
 from wirekafka.tiered.remote_segment import (
     PartitionDeletion,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.endpoints.listeners import own_names
 from wirekafka.config.option import ConfigError
 from wirekafka.metadata.controller.topics import NewTopic
 from wirekafka.tiered.layout import Layout
@@ -13,9 +14,29 @@ from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC
 from wirekafka.tiered.store import ObjectStore, Store
 
 CLASS_NAME = "remote.log.storage.manager.class.name"
+METADATA_CLASS = (
+    "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager"
+)
 LOCAL_CLASS = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 _CLASSES = (LOCAL_CLASS,)
 _PARTITIONS, _REPLICATION_FACTOR, _FOREVER_MS, _MIN_INSYNC = 50, 3, -1, 2
+
+
+def check_metadata_manager(config: BrokerConfig) -> None:
+    """Raise ConfigError unless the metadata is to be where it is here."""
+    name = config.remote_log_metadata_manager_class_name
+    if name != METADATA_CLASS:
+        raise ConfigError(
+            "remote.log.metadata.manager.class.name", name, f"supported is {METADATA_CLASS}"
+        )
+    listener = config.remote_log_metadata_manager_listener_name
+    if listener is not None and listener not in own_names(config):
+        # The brokers' own connections are used in any case.
+        raise ConfigError(
+            "remote.log.metadata.manager.listener.name",
+            listener,
+            "Should be set as a listener name within valid broker listener name list",
+        )
 
 
 def opened_layout(config: BrokerConfig, store: Store | None) -> Layout:

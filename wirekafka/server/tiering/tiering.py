@@ -10,6 +10,7 @@ from functools import partial
 from wirekafka.broker import Broker
 from wirekafka.clock import Timer
 from wirekafka.errors import KafkaError
+from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.tiering.copier import Copier, CopyFailed, note_copied
 from wirekafka.server.tiering.partition_tier import PartitionTier
@@ -50,6 +51,14 @@ class Tiering:
                 config.remote_log_index_file_cache_total_size_bytes, _INDEX_CACHE_BYTES
             ),
             chunk_bytes=_CHUNK_CACHE_BYTES,
+        )
+        self._fetch_rate = ReplicationThrottle(
+            broker.node_id,
+            lambda: broker.config.remote_log_manager_fetch_max_bytes_per_second,
+            (
+                config.remote_log_manager_fetch_quota_window_num,
+                config.remote_log_manager_fetch_quota_window_size_seconds * 1_000,
+            ),
         )
         self.copier = Copier(broker, self.metadata, layout, run or run_in_own_thread)
         self.copier.deleted = self._deleted
@@ -101,6 +110,7 @@ class Tiering:
                 metadata=self.metadata,
                 reader=self.reader,
                 run=self._read_run,
+                rate=self._fetch_rate,
             )
             self.metadata.follow(tier.identity)
         partition.remote = tier
