@@ -48,7 +48,7 @@ class LocalLayout:
 
 def folder_of(partition: TieredPartition) -> str:
     """The folder with all segments of a partition."""
-    return f"{partition.topic}-{partition.index}-{id_text(partition.topic_id)}"
+    return f"{partition.topic}-{partition.number}-{id_text(partition.topic_id)}"
 
 
 def id_text(identity: bytes) -> str:

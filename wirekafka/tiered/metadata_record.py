@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TypeAlias, assert_never
 
 from wirekafka.client.partitioner import murmur2
-from wirekafka.codec.message import MalformedMessage
+from wirekafka.codec.message import MalformedMessage, Message
 from wirekafka.codec.varint import decode_uvarint, encode_uvarint
 from wirekafka.log.epochs import EpochEntry
 from wirekafka.protocol.records.remote_log_metadata import (
@@ -46,25 +46,24 @@ def metadata_partition(partition: TieredPartition, count: int) -> int:
     """Which of the topic's `count` partitions has the metadata of a partition's segments."""
     high, low = partition.topic_id[:8], partition.topic_id[8:]
     code = 1
-    for part in (_folded(low), _folded(high), partition.index):
+    for part in (_folded(low), _folded(high), partition.number):
         code = (code * 31 + part) & _MASK
     return (murmur2(code.to_bytes(4, "big")) & 0x7FFFFFFF) % count
 
 
 def encode(record: MetadataRecord) -> bytes:
     """The value of a record, without a key. Raises MalformedMetadata for what no broker accepts."""
+    message: Message
     match record:
         case RemoteSegment():
             if record.state is not SegmentState.COPY_STARTED:
                 raise MalformedMetadata(f"a new segment must be COPY_STARTED, not {record.state}")
             _check_segment(record)
-            message = _segment_message(record)
-            key = RemoteLogSegmentMetadataRecord.key
+            message, key = _segment_message(record), RemoteLogSegmentMetadataRecord.key
         case SegmentUpdate():
             if record.state is SegmentState.COPY_STARTED:
                 raise MalformedMetadata("an update cannot lead to COPY_STARTED")
-            message = _update_message(record)
-            key = RemoteLogSegmentMetadataUpdateRecord.key
+            message, key = _update_message(record), RemoteLogSegmentMetadataUpdateRecord.key
         case PartitionDeletion():
             message = RemotePartitionDeleteMetadataRecord(
                 topic_id_partition=_place_message(record.partition),
@@ -152,7 +151,7 @@ def _id_message(partition: TieredPartition, segment_id: bytes) -> RemoteLogSegme
 
 
 def _place_message(partition: TieredPartition) -> TopicIdPartition:
-    return TopicIdPartition(name=partition.topic, id=partition.topic_id, partition=partition.index)
+    return TopicIdPartition(name=partition.topic, id=partition.topic_id, partition=partition.number)
 
 
 def _segment(message: RemoteLogSegmentMetadataRecord) -> RemoteSegment:

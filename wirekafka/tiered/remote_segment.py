@@ -39,7 +39,7 @@ class TieredPartition(NamedTuple):
 
     topic: str
     topic_id: bytes
-    index: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,8 +147,8 @@ class RemoteMetadata:
         if isinstance(change, PartitionDeletion):
             return  # Apache Kafka never writes them: each segment has records of its own.
         states = self.states.setdefault(change.partition, SegmentStates())
-        is_new = isinstance(change, RemoteSegment)
-        if not (states.add(change) if is_new else states.update(change)):
+        applies = states.add(change) if isinstance(change, RemoteSegment) else states.update(change)
+        if not applies:
             self._skip(record, f"segment {change.id.hex()} cannot become {change.state.name}")
         elif not len(states):
             del self.states[change.partition]

@@ -172,7 +172,7 @@ class Tiering:
         """Whether a partition has been deleted, or its topic is no longer tiered."""
         image = self._broker.image
         topic = image.topics_by_id.get(partition.topic_id)
-        if topic is None or partition.index not in topic.partitions:
+        if topic is None or partition.number not in topic.partitions:
             return True
         return not self._broker.topic_config(topic.name).is_tiered
 
