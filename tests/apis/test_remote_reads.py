@@ -13,7 +13,7 @@ from wirekafka.codec.batch import batches, with_prefix
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.lookup import TimestampOffset
-from wirekafka.log.remote_part import RemotePart
+from wirekafka.log.retention import RemotePart
 from wirekafka.log.slice import MemorySlice
 from wirekafka.protocol.delete_records import DeleteRecordsRequest
 from wirekafka.protocol.list_offsets import ListOffsetsRequest

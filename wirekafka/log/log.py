@@ -20,7 +20,7 @@ from wirekafka.log.flush import Flush
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.producers import BatchSpan, CompletedTransaction, CorruptSnapshot
 from wirekafka.log.recovery import Opening, Parts
-from wirekafka.log.remote_part import RemotePart
+from wirekafka.log.retention import RemotePart
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
 from wirekafka.log.segment import BatchShape, Segment
 from wirekafka.log.segments import Segments
