@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 
@@ -10,13 +11,24 @@ import pytest
 from tests.tiered.tiered_log import CONFIG, NOW_MS, TieredLog
 from wirekafka.codec.batch import batches
 from wirekafka.tiered.byte_cache import ByteCache
+from wirekafka.tiered.chunked_layout import ChunkedLayout, ChunkOptions
+from wirekafka.tiered.layout import Layout
+from wirekafka.tiered.local_layout import LocalLayout
 from wirekafka.tiered.remote_reader import RemoteReader
-from wirekafka.tiered.store import StoreError
+from wirekafka.tiered.store import Store, StoreError
+
+LAYOUTS: dict[str, Callable[[Store], Layout]] = {
+    "local": LocalLayout,
+    "chunks": lambda store: ChunkedLayout(store, ChunkOptions(chunk_bytes=500)),
+    "compressed chunks": lambda store: ChunkedLayout(
+        store, ChunkOptions(chunk_bytes=500, key_prefix="in/here/", compresses=True)
+    ),
+}
 
 
-@pytest.fixture
-def tiered(tmp_path: Path) -> TieredLog:
-    found = TieredLog(tmp_path)
+@pytest.fixture(params=LAYOUTS)
+def tiered(tmp_path: Path, request: pytest.FixtureRequest) -> TieredLog:
+    found = TieredLog(tmp_path, layout=LAYOUTS[request.param])
     found.append(50)
     assert found.copy() > 2
     return found
@@ -76,7 +88,7 @@ def test_what_has_been_read_once_is_in_the_caches(tiered: TieredLog, reader: Rem
     assert len(tiered.store.requests) == before
     reader.forget(segment.id)
     reader.read(segment, 2, 500, at_least_one=True)
-    assert len(tiered.store.requests) == before + 2
+    assert before + 2 <= len(tiered.store.requests) <= before + 3
 
 
 def test_a_failure_of_the_store_is_reported_and_not_remembered(
@@ -93,11 +105,9 @@ def test_a_segment_that_has_been_cut_off_is_an_error_of_the_store(
     tiered: TieredLog, reader: RemoteReader
 ) -> None:
     segment = next(iter(tiered.states))
-    [key] = [each for each in tiered.store.objects if each.endswith(f"{segment.id.hex()}.log")] or [
-        next(each for each in tiered.store.objects if each.endswith(".log"))
-    ]
-    tiered.store.objects[key] = tiered.store.objects[key][:100]
-    with pytest.raises(StoreError, match="are left"):
+    key = next(each for each in tiered.store.objects if each.endswith(".log"))
+    tiered.store.objects[key] = tiered.store.objects[key][:10]
+    with pytest.raises(StoreError, match=r"are left|is damaged"):
         reader.read(segment, 0, 500, at_least_one=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from wirekafka.codec.batch import Buffer
@@ -12,10 +12,11 @@ from wirekafka.log.append import Append
 from wirekafka.log.files import RealDisk
 from wirekafka.log.log import Log
 from wirekafka.tiered.copying import CopyJob, candidates
+from wirekafka.tiered.layout import Layout
 from wirekafka.tiered.local_layout import LocalLayout
 from wirekafka.tiered.remote_segment import SegmentState, SegmentUpdate, TieredPartition
 from wirekafka.tiered.segment_states import SegmentStates
-from wirekafka.tiered.store import ObjectMissing, StoredObject, StoreError
+from wirekafka.tiered.store import ObjectMissing, Store, StoredObject, StoreError
 
 NOW_MS = 1_700_000_000_000
 PARTITION = TieredPartition("t", b"i" * 16, 0)
@@ -65,13 +66,18 @@ class MemoryStore:
 class TieredLog:
     """A log, the store, and the states of the copied segments."""
 
-    def __init__(self, directory: Path, config: TopicConfig = CONFIG):
+    def __init__(
+        self,
+        directory: Path,
+        config: TopicConfig = CONFIG,
+        layout: Callable[[Store], Layout] = LocalLayout,
+    ):
         path = directory / "t-0"
         path.mkdir(parents=True)
         self.disk = RealDisk()
         self.log = Log.create(self.disk, str(path), config, NOW_MS)
         self.store = MemoryStore()
-        self.layout = LocalLayout(self.store)
+        self.layout = layout(self.store)
         self.states = SegmentStates()
         self.epoch = 0
         self._ids = 0

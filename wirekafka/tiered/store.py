@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
+from urllib.parse import unquote
 
 from wirekafka.codec.batch import Buffer
 from wirekafka.errors import Error, KafkaError
 
 _EXTRA = "tiered storage needs the package obstore: pip install 'wirekafka[tier]'"
+_FILE = "file://"
 _PART_BYTES = 8 << 20
 """Of a large object that is uploaded in parts."""
 _PARTS_AT_ONCE = 4
@@ -68,6 +70,10 @@ class ObjectStore:
         Credentials and endpoints are those of the usual environment variables.
         Raises KafkaError(INVALID_CONFIG).
         """
+        if url.startswith(_FILE):
+            return cls.of_directory(unquote(url.removeprefix(_FILE)))
+        if url.startswith("memory:"):
+            return cls.in_memory()
         try:
             from obstore.store import from_url
         except ImportError:
