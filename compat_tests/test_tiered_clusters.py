@@ -1,4 +1,4 @@
-"""Brokers of both engines share one tier and its metadata, and lead and follow its topics in turn."""
+"""Brokers of both engines share one tier, and lead and follow its topics in turn."""
 
 from __future__ import annotations
 

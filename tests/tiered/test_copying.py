@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,7 +38,7 @@ def test_a_segment_is_copied_once_it_lags_behind(tiered: TieredLog) -> None:
     newer_bytes = sum(each.size_bytes for each in segments[2:])
 
     def due(lag_ms: int, lag_bytes: int) -> int:
-        config = replace(CONFIG, remote_copy_lag_ms=lag_ms, remote_copy_lag_bytes=lag_bytes)
+        config = CONFIG.changed(remote_copy_lag_ms=lag_ms, remote_copy_lag_bytes=lag_bytes)
         return len(candidates(log, config, -1, log.end_offset, now_ms))
 
     everything = len(segments) - 1
@@ -50,7 +49,7 @@ def test_a_segment_is_copied_once_it_lags_behind(tiered: TieredLog) -> None:
 
 
 def test_a_segment_with_timestamps_in_the_future_is_copied_at_once(tiered: TieredLog) -> None:
-    config = replace(CONFIG, remote_copy_lag_ms=10, remote_copy_lag_bytes=-1)
+    config = CONFIG.changed(remote_copy_lag_ms=10, remote_copy_lag_bytes=-1)
     assert candidates(tiered.log, config, -1, tiered.log.end_offset, NOW_MS - 1)
 
 
@@ -91,7 +90,7 @@ def test_a_missing_producer_snapshot_is_rebuilt(tiered: TieredLog) -> None:
 
 def test_local_segments_go_only_when_they_are_readable_in_remote_storage(tiered: TieredLog) -> None:
     log = tiered.log
-    log.config = replace(CONFIG, local_retention_bytes=1)
+    log.config = CONFIG.changed(local_retention_bytes=1)
     assert log.delete_old_segments(NOW_MS) == 0
     tiered.copy()
     count = log.delete_old_segments(NOW_MS)
@@ -102,8 +101,8 @@ def test_local_segments_go_only_when_they_are_readable_in_remote_storage(tiered:
 
 def test_a_topic_that_no_longer_copies_keeps_the_total_retention_locally(tiered: TieredLog) -> None:
     log = tiered.log
-    log.config = replace(
-        CONFIG, local_retention_bytes=1, retention_bytes=4_000, remote_log_copy_disable=True
+    log.config = CONFIG.changed(
+        local_retention_bytes=1, retention_bytes=4_000, remote_log_copy_disable=True
     )
     assert log.delete_old_segments(NOW_MS) > 0
     assert 4_000 <= log.size_bytes < 6_000
@@ -127,7 +126,7 @@ def test_what_is_over_the_retention_is_deleted_oldest_first(tiered: TieredLog) -
     total = sum(each.size_bytes for each in tiered.states) + 500
 
     def deleted(**options: int) -> tuple[int, list[int]]:
-        found = expired(tiered.states, replace(CONFIG, **options), local, NOW_MS + 10_000)
+        found = expired(tiered.states, CONFIG.changed(**options), local, NOW_MS + 10_000)
         return found.start_offset, [each.start_offset for each in found.segments]
 
     assert deleted() == (0, [])

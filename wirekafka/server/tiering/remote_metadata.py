@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 
 from wirekafka.broker import Broker
 from wirekafka.codec.batch import CONTROL_BIT, Buffer, batches
 from wirekafka.codec.record import Record, decode_records, encode_batch
+from wirekafka.coordinator.groups.share.latest_offsets import LatestOffsets
 from wirekafka.errors import Error, KafkaError
 from wirekafka.runtime.promise import Promise
 from wirekafka.server.tiering import metadata_requests
@@ -19,6 +21,7 @@ from wirekafka.tiered.metadata_record import (
     MalformedMetadata,
     decode,
     encode,
+    metadata_partition,
 )
 from wirekafka.tiered.remote_segment import (
     PartitionDeletion,
@@ -113,6 +116,133 @@ class RemoteMetadata:
             raise KafkaError(Error.INVALID_RECORD, "the remote segment has been deleted meanwhile")
 
     async def _append(self, index: int, batch: bytes) -> None:
+        broker = self._broker
+        leader_id = broker.image.leader_of(REMOTE_LOG_METADATA_TOPIC, index)
+        if leader_id == broker.node_id:
+            broker.partition(REMOTE_LOG_METADATA_TOPIC, index).append(batch)
+            return
+        await metadata_requests.append(broker.routing, _led_elsewhere(broker, index), batch)
+
+    def _followed_of(self, partition: TieredPartition) -> _Followed | None:
+        count = self._broker.image.partition_count(REMOTE_LOG_METADATA_TOPIC)
+        return self._followed.get(metadata_partition(partition, count)) if count else None
+
+    def _assign(self) -> None:
+        """Follow the metadata partitions of all wanted partitions, once the topic exists."""
+        if self._is_stopped:
+            return
+        count = self._broker.image.partition_count(REMOTE_LOG_METADATA_TOPIC)
+        if not count:
+            if self._ensuring is None:
+                self._ensuring = asyncio.get_running_loop().create_task(self._ensure_topic())
+            return
+        for partition in self._wanted:
+            index = metadata_partition(partition, count)
+            if index not in self._followed:
+                self._followed[index] = _Followed(self._broker, index)
+
+    async def _ensure_topic(self) -> None:
+        try:
+            while not self._broker.image.partition_count(REMOTE_LOG_METADATA_TOPIC):
+                try:
+                    topic = self._options.topic(len(self._broker.image.live_brokers()))
+                    await self._broker.auto_creation.create_with(topic)
+                except KafkaError as error:
+                    if error.error is not Error.TOPIC_ALREADY_EXISTS:
+                        logger.warning(
+                            "%s could not be created: %s", REMOTE_LOG_METADATA_TOPIC, error
+                        )
+                    await _pause(self._broker, _RETRY_MS)
+        finally:
+            self._ensuring = None
+        self._assign()
+
+
+class _Followed:
+    """One partition of the metadata topic, and the states that its records lead to."""
+
+    def __init__(self, broker: Broker, index: int):
+        self._broker = broker
+        self.index = index
+        self.states: dict[TieredPartition, SegmentStates] = {}
+        self.skipped = 0
+        """Records that cannot be decoded, or do not apply to the present state."""
+        self._offset = 0
+        self._ready_at: int | None = None
+        self._expected: dict[_Change, list[Promise]] = {}
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all has been read that was there at the beginning."""
+        return self._ready_at is not None and self._offset >= self._ready_at
+
+    def expect(self, change: _Change) -> Promise:
+        """What is set once a change has been read."""
+        promise = Promise()
+        self._expected.setdefault(change, []).append(promise)
+        return promise
+
+    def expect_no_more(self, change: _Change, promise: Promise) -> None:
+        """End an expectation."""
+        waiting = self._expected.get(change, [])
+        with suppress(ValueError):
+            waiting.remove(promise)
+        if not waiting:
+            self._expected.pop(change, None)
+
+    def stop(self) -> None:
+        """Stop following."""
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        failure = ""
+        while True:
+            try:
+                if self._ready_at is None:
+                    self._ready_at = await self._present_end()
+                local = self._broker.partitions.get((REMOTE_LOG_METADATA_TOPIC, self.index))
+                if local is not None:
+                    await self._read_here()
+                else:
+                    await self._read_from_leader()
+                failure = ""
+            except KafkaError as error:
+                if str(error) != failure:
+                    failure = str(error)
+                    logger.warning(
+                        "%s-%d cannot be read: %s", REMOTE_LOG_METADATA_TOPIC, self.index, error
+                    )
+                await _pause(self._broker, _RETRY_MS)
+
+    async def _present_end(self) -> int:
+        where = REMOTE_LOG_METADATA_TOPIC, self.index
+        offsets = LatestOffsets(self._broker.partition, self._broker.routing)
+        found = (await offsets.of([where]))[where]
+        if isinstance(found, KafkaError):
+            raise found
+        return found
+
+    async def _read_here(self) -> None:
+        """Read from this broker's replica, up to the high watermark."""
+        broker = self._broker
+        partition = broker.partition(REMOTE_LOG_METADATA_TOPIC, self.index)
+        log = partition.log
+        self._offset = max(self._offset, log.start_offset)
+        end_offset = partition.high_watermark
+        if self._offset >= end_offset:
+            await broker.waiting.until(
+                lambda _: partition.high_watermark > self._offset,
+                [partition],
+                broker.clock.now_ms() + _POLL_MS,
+            )
+            return
+        data = log.load(log.read(self._offset, _READ_BYTES, end_offset=end_offset))
+        if not self._fold(data):
+            self._offset = end_offset  # Nothing is left up to there.
+        await asyncio.sleep(0)
+
+    async def _read_from_leader(self) -> None:
         found = await metadata_requests.read(
             self._broker.routing,
             _led_elsewhere(self._broker, self.index),
