@@ -32,6 +32,8 @@ class MemoryStore:
         self.objects: dict[str, bytes] = {}
         self.failures = 0
         """How many of the next requests fail."""
+        self.fail_at = 0
+        """The number of a request that fails, counted from 1."""
         self.requests: list[str] = []
 
     def put(self, key: str, pieces: Iterable[Buffer]) -> None:
@@ -58,8 +60,8 @@ class MemoryStore:
 
     def _note(self, request: str) -> None:
         self.requests.append(request)
-        if self.failures:
-            self.failures -= 1
+        if self.failures or len(self.requests) == self.fail_at:
+            self.failures = max(self.failures - 1, 0)
             raise StoreError(f"{request}: the store is not available")
 
 

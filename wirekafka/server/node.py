@@ -117,7 +117,8 @@ class Node:
         self._bindings = Bindings(self._platform.net)
         self._housekeeping: Housekeeping | None = None
         self._links: BrokerLinks | None = None
-        self._tiering: Tiering | None = None
+        self.tiering: Tiering | None = None
+        """Tiered storage; None while it is not enabled."""
         self.failure: Exception | None = None
         """The error after which the node must be stopped, or None."""
         self.on_failure: Callable[[], None] = _ignore
@@ -148,8 +149,8 @@ class Node:
         self._bindings.start_thread()
         self._housekeeping = Housekeeping(self.broker, lambda: self.listeners)
         self._housekeeping.start()
-        if self._tiering is not None:
-            self._tiering.start()
+        if self.tiering is not None:
+            self.tiering.start()
 
     async def open(self) -> None:
         """`start` without the periodic tasks, for tests that run them themselves."""
@@ -262,13 +263,13 @@ class Node:
         store = self._platform.store
         layout = opened_layout(self._config, store)
         run = None if store is None else run_inline
-        self._tiering = self.broker.tiering = Tiering(self.broker, layout, run)
+        self.tiering = self.broker.tiering = Tiering(self.broker, layout, run)
 
     def _stop_periodic_work(self) -> None:
         if self._housekeeping is not None:
             self._housekeeping.stop()
-        if self._tiering is not None:
-            self._tiering.stop()
+        if self.tiering is not None:
+            self.tiering.stop()
 
     def _node_clock(self) -> Clock:
         platform = self._platform

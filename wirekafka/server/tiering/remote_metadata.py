@@ -61,6 +61,18 @@ class RemoteMetadata:
         self._wanted.add(partition)
         self._assign()
 
+    def follow_led(self) -> None:
+        """Follow the metadata partitions that this broker leads, whatever it has itself."""
+        for index in range(self._broker.image.partition_count(REMOTE_LOG_METADATA_TOPIC)):
+            topic = self._broker.partitions.get((REMOTE_LOG_METADATA_TOPIC, index))
+            if topic is not None and topic.is_leader and index not in self._followed:
+                self._followed[index] = _Followed(self._broker, index)
+
+    @property
+    def skipped(self) -> int:
+        """Records that could not be decoded, or did not apply to the state of their segments."""
+        return sum(followed.skipped for followed in self._followed.values())
+
     def unfollow(self, partition: TieredPartition) -> None:
         """A partition is no longer here; its metadata partition is followed all the same."""
         self._wanted.discard(partition)
@@ -166,7 +178,7 @@ class _Followed:
         self.index = index
         self.states: dict[TieredPartition, SegmentStates] = {}
         self.skipped = 0
-        """Records that cannot be decoded, or do not apply to the present state."""
+        """As `RemoteMetadata.skipped`."""
         self._offset = 0
         self._ready_at: int | None = None
         self._expected: dict[_Change, list[Promise]] = {}

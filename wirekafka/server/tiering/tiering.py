@@ -36,6 +36,7 @@ class Tiering:
     def __init__(self, broker: Broker, layout: Layout, run: Run | None = None):
         config = broker.config
         self._broker = broker
+        self.layout = layout
         self._pool = (
             None
             if run is not None
@@ -134,8 +135,14 @@ class Tiering:
         if tier is not None and partition.is_leader and self._is_orphaned(tier.identity):
             self._begin_deletion(tier.identity)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything that `work` has begun is not done yet."""
+        return bool(self._tasks)
+
     def work(self) -> None:
         """Begin what is to be done for each partition, unless it is still being done."""
+        self.metadata.follow_led()
         for tier in self.tiers.values():
             note_copied(tier.partition.log, tier.states)
             if tier.partition.is_leader and tier.states is not None:
