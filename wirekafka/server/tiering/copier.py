@@ -17,6 +17,7 @@ from wirekafka.server.tiering.partition_tier import PartitionTier
 from wirekafka.server.tiering.remote_metadata import RemoteMetadata
 from wirekafka.server.tiering.work import Job, Run
 from wirekafka.tiered.copying import Candidate, CopyJob, candidates
+from wirekafka.tiered.counters import TierCounters
 from wirekafka.tiered.expiry import LocalLog, expired
 from wirekafka.tiered.layout import Layout
 from wirekafka.tiered.remote_segment import (
@@ -62,6 +63,8 @@ class Copier:
                 config.remote_log_manager_copy_quota_window_size_seconds * 1_000,
             ),
         )
+        self.counters: Callable[[str], TierCounters] = lambda topic: TierCounters()
+        """Returns the counters of a topic."""
         self.deleted: Callable[[RemoteSegment], None] = _ignore
         """Called with each segment whose objects are gone."""
 
@@ -125,10 +128,16 @@ class Copier:
 
     async def delete(self, segment: RemoteSegment) -> None:
         """Delete a segment's objects, and report it before and after. Raises as `expire`."""
-        if segment.state is not SegmentState.DELETE_STARTED:
-            await self._metadata.publish(self._update(segment, SegmentState.DELETE_STARTED))
-        await self._within(_DELETE_LIMIT_MS, partial(self._layout.delete, segment))
-        await self._metadata.publish(self._update(segment, SegmentState.DELETE_FINISHED))
+        counters = self.counters(segment.partition.topic)
+        counters.deletions += 1
+        try:
+            if segment.state is not SegmentState.DELETE_STARTED:
+                await self._metadata.publish(self._update(segment, SegmentState.DELETE_STARTED))
+            await self._within(_DELETE_LIMIT_MS, partial(self._layout.delete, segment))
+            await self._metadata.publish(self._update(segment, SegmentState.DELETE_FINISHED))
+        except (KafkaError, StoreError, OSError):
+            counters.failed_deletions += 1
+            raise
         self.deleted(segment)
 
     async def _copy_one(self, tier: PartitionTier, candidate: Candidate) -> None:
@@ -144,6 +153,8 @@ class Copier:
         segment = job.segment
         if not segment.epochs:
             raise CopyFailed(f"the leader epochs of segment {segment.start_offset} are unknown")
+        counters = self.counters(segment.partition.topic)
+        counters.copies += 1
         self._copying.add(segment.id)
         try:
             await self._metadata.publish(segment)
@@ -157,8 +168,12 @@ class Copier:
                 raise CopyFailed(f"segment {segment.start_offset}: {error}") from error
             finished = self._update(segment, SegmentState.COPY_FINISHED, custom)
             await self._metadata.publish(finished)
+        except (CopyFailed, KafkaError):
+            counters.failed_copies += 1
+            raise
         finally:
             self._copying.discard(segment.id)
+        counters.copied_bytes += segment.size_bytes
         self._rate.record(segment.size_bytes, broker.clock.now_ms())
 
     async def _undo(self, segment: RemoteSegment) -> None:

@@ -20,6 +20,7 @@ from wirekafka.replication.partition.remote_log import LocalStart, Pending, Remo
 from wirekafka.runtime.promise import Promise
 from wirekafka.server.tiering.remote_metadata import RemoteMetadata
 from wirekafka.server.tiering.work import Run
+from wirekafka.tiered.counters import TierCounters
 from wirekafka.tiered.remote_reader import FoundBatches, RemoteReader
 from wirekafka.tiered.remote_segment import RemoteSegment, TieredPartition
 from wirekafka.tiered.segment_states import SegmentStates
@@ -43,12 +44,14 @@ class PartitionTier:
         reader: RemoteReader,
         run: Run,
         rate: ReplicationThrottle,
+        counters: TierCounters,
     ):
         self._broker = broker
         self._metadata = metadata
         self._reader = reader
         self._run = run
         self._rate = rate
+        self._counters = counters
         self._ahead: asyncio.Task[None] | None = None
         self.partition = partition
         self.identity = TieredPartition(partition.topic, partition.topic_id, partition.index)
@@ -64,7 +67,7 @@ class PartitionTier:
 
     def read(self, wanted: ReadRange, found: RemoteResult) -> Pending[RemoteResult]:
         """See `RemoteLog`."""
-        return asyncio.get_running_loop().create_task(self._read(wanted, found))
+        return asyncio.get_running_loop().create_task(self._counted(wanted, found))
 
     def offset_for_timestamp(
         self, timestamp: int, limit_ms: int
@@ -75,14 +78,30 @@ class PartitionTier:
 
     async def local_start(self, epoch: int, offset: int) -> LocalStart:
         """See `RemoteLog`."""
-        segment = (await self._ready_states()).find(epoch, offset)
-        if segment is None:
-            raise KafkaError(
-                Error.OFFSET_MOVED_TO_TIERED_STORAGE, f"no remote segment has offset {offset}"
-            )
-        epochs = await self._guarded(self._run(partial(self._reader.epochs, segment)))
-        snapshot = await self._guarded(self._run(partial(self._reader.producers, segment)))
+        self._counters.starts += 1
+        try:
+            segment = (await self._ready_states()).find(epoch, offset)
+            if segment is None:
+                raise KafkaError(
+                    Error.OFFSET_MOVED_TO_TIERED_STORAGE, f"no remote segment has offset {offset}"
+                )
+            epochs = await self._guarded(self._run(partial(self._reader.epochs, segment)))
+            snapshot = await self._guarded(self._run(partial(self._reader.producers, segment)))
+        except KafkaError:
+            self._counters.failed_starts += 1
+            raise
         return LocalStart(offset=segment.end_offset, epochs=epochs, producers=snapshot)
+
+    async def _counted(self, wanted: ReadRange, found: RemoteResult) -> RemoteResult:
+        self._counters.reads += 1
+        try:
+            found = await self._read(wanted, found)
+        except KafkaError:
+            self._counters.failed_reads += 1
+            raise
+        if found.records is not None:
+            self._counters.read_bytes += found.records.size_bytes
+        return found
 
     async def _read(self, wanted: ReadRange, found: RemoteResult) -> RemoteResult:
         states = await self._ready_states()

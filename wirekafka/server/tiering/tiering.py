@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from wirekafka.broker import Broker
@@ -17,6 +17,7 @@ from wirekafka.server.tiering.partition_tier import PartitionTier
 from wirekafka.server.tiering.remote_metadata import RemoteMetadata
 from wirekafka.server.tiering.settings import MetadataTopicOptions
 from wirekafka.server.tiering.work import ReaderPool, Run, run_in_own_thread
+from wirekafka.tiered.counters import TierCounters
 from wirekafka.tiered.layout import Layout
 from wirekafka.tiered.remote_reader import RemoteReader
 from wirekafka.tiered.remote_segment import RemoteSegment, TieredPartition
@@ -61,7 +62,10 @@ class Tiering:
                 config.remote_log_manager_fetch_quota_window_size_seconds * 1_000,
             ),
         )
+        self.counters: dict[str, TierCounters] = {}
+        """What was done, by topic."""
         self.copier = Copier(broker, self.metadata, layout, run or run_in_own_thread)
+        self.copier.counters = self._counters_of
         self.copier.deleted = self._deleted
         self.tiers: dict[tuple[str, int], PartitionTier] = {}
         """The tiered partitions that are placed here."""
@@ -112,6 +116,7 @@ class Tiering:
                 reader=self.reader,
                 run=self._read_run,
                 rate=self._fetch_rate,
+                counters=self._counters_of(partition.topic),
             )
             self.metadata.follow(tier.identity)
         partition.remote = tier
@@ -125,6 +130,8 @@ class Tiering:
         partition.remote = None
         self.metadata.unfollow(tier.identity)
         for kind in ("copy", "expire"):
+            self._failures.pop((kind, tier.identity), None)
+        for kind in ("copy", "expire"):
             task = self._tasks.pop((kind, tier.identity), None)
             if task is not None:
                 task.cancel()
@@ -134,6 +141,10 @@ class Tiering:
         tier = self.tiers.get((partition.topic, partition.index))
         if tier is not None and partition.is_leader and self._is_orphaned(tier.identity):
             self._begin_deletion(tier.identity)
+
+    def failing(self) -> Iterable[tuple[str, TieredPartition]]:
+        """The tasks whose last run has failed, and their partitions."""
+        return list(self._failures)
 
     @property
     def is_busy(self) -> bool:
@@ -211,6 +222,9 @@ class Tiering:
                 logger.warning("%s-%d in remote storage: %s failed: %s", topic, index, kind, error)
         except Exception:
             logger.exception("%s-%d in remote storage: %s failed", topic, index, kind)
+
+    def _counters_of(self, topic: str) -> TierCounters:
+        return self.counters.setdefault(topic, TierCounters())
 
     def _deleted(self, segment: RemoteSegment) -> None:
         self.reader.forget(segment.id)
