@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +14,7 @@ from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.runtime.promise import Promise
 from wirekafka.server.tiering.partition_tier import PartitionTier
 from wirekafka.server.tiering.remote_metadata import RemoteMetadata
-from wirekafka.server.tiering.work import Job, Run
+from wirekafka.server.tiering.work import Job, Run, within
 from wirekafka.tiered.copying import Candidate, CopyJob, candidates
 from wirekafka.tiered.counters import TierCounters
 from wirekafka.tiered.expiry import LocalLog, expired
@@ -207,19 +206,7 @@ class Copier:
 
     async def _within(self, limit_ms: int, job: Job) -> bytes | None:
         """Run a job in a thread. Raises StoreError if it takes too long."""
-        promise = Promise()
-
-        async def work() -> None:
-            try:
-                promise.set((await self._run(job),))
-            except BaseException as error:
-                promise.set(error)
-
-        task = asyncio.get_running_loop().create_task(work())
-        try:
-            done = await promise.within(self._broker.clock, limit_ms)
-        finally:
-            task.cancel()
+        done = await within(self._broker.clock, limit_ms, self._run(job))
         if done is None:
             raise StoreError(f"no answer within {limit_ms} ms")
         result: bytes | None = done[0]
@@ -241,7 +228,7 @@ class Copier:
         """Wait while more is copied per second than is allowed (KIP-956)."""
         clock = self._broker.clock
         while self._rate.is_exceeded(clock.now_ms()):
-            await Promise().within(clock, _RATE_PAUSE_MS)
+            await Promise[None]().within(clock, _RATE_PAUSE_MS)
 
 
 def note_copied(log: Log, states: SegmentStates | None) -> None:

@@ -19,7 +19,7 @@ class MetadataPartition(NamedTuple):
     leader_id: int
     topic: str
     topic_id: bytes
-    index: int
+    number: int
 
 
 class FoundRange(NamedTuple):
@@ -32,7 +32,7 @@ class FoundRange(NamedTuple):
 async def append(routing: Routing, to: MetadataPartition, batch: bytes) -> None:
     """Append a batch, and wait until it is committed. Raises KafkaError."""
     topic = ProduceRequest.TopicProduceData(name=to.topic, topic_id=to.topic_id)
-    topic.partition_data = [topic.PartitionProduceData(index=to.index, records=batch)]
+    topic.partition_data = [topic.PartitionProduceData(index=to.number, records=batch)]
     request = ProduceRequest(
         acks=_ALL, timeout_ms=routing.links.request_timeout_ms, topic_data=[topic]
     )
@@ -49,7 +49,7 @@ async def read(
 ) -> FoundRange:
     """Committed records from an offset on, or from the start of the log. Raises KafkaError."""
     part = FetchRequest.Topic.Partition(
-        partition=to.index, fetch_offset=offset, partition_max_bytes=max_bytes
+        partition=to.number, fetch_offset=offset, partition_max_bytes=max_bytes
     )
     topic = FetchRequest.Topic(topic=to.topic, topic_id=to.topic_id, partitions=[part])
     request = FetchRequest(

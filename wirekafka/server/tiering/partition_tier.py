@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from wirekafka.replication.partition.reading import ReadRange
 from wirekafka.replication.partition.remote_log import LocalStart, Pending, RemoteResult
 from wirekafka.runtime.promise import Promise
 from wirekafka.server.tiering.remote_metadata import RemoteMetadata
-from wirekafka.server.tiering.work import Run
+from wirekafka.server.tiering.work import Run, within
 from wirekafka.tiered.counters import TierCounters
 from wirekafka.tiered.remote_reader import FoundBatches, RemoteReader
 from wirekafka.tiered.remote_segment import RemoteSegment, TieredPartition
@@ -125,13 +125,13 @@ class PartitionTier:
         limit_ms = self._broker.config.remote_fetch_max_wait_ms
         clock = self._broker.clock
         if self._rate.is_exceeded(clock.now_ms()):
-            await Promise().within(clock, limit_ms)
+            await Promise[None]().within(clock, limit_ms)
             if self._rate.is_exceeded(clock.now_ms()):
                 return found  # As Kafka: nothing for now (KIP-956).
-        done = await self._within(limit_ms, lambda: self._run(read))
+        done = await within(clock, limit_ms, self._guarded(self._run(read)))
         if done is None:
             return found  # As Kafka: nothing for now. What was read is in the cache next time.
-        batches, source = done
+        batches, source = done[0]
         self._rate.record(len(batches.records), clock.now_ms())
         found.records = MemorySlice(batches.records)
         if wanted.committed and batches.records:
@@ -151,14 +151,14 @@ class PartitionTier:
             return None
         start_offset = log.first_offset
 
-        def search() -> tuple[TimestampOffset | None]:
+        def search() -> TimestampOffset | None:
             for segment in segments:
                 found = self._reader.first_at_or_after(segment, timestamp, start_offset)
                 if found is not None:
-                    return (found,)
-            return (None,)
+                    return found
+            return None
 
-        done = await self._within(limit_ms, lambda: self._run(search))
+        done = await within(self._broker.clock, limit_ms, self._guarded(self._run(search)))
         if done is None:
             raise KafkaError(Error.REQUEST_TIMED_OUT)
         result: TimestampOffset | None = done[0]
@@ -192,27 +192,11 @@ class PartitionTier:
     async def _ready_states(self) -> SegmentStates:
         states = self.states
         if states is None:
-            await Promise().within(self._broker.clock, _READY_MS)
+            await Promise[None]().within(self._broker.clock, _READY_MS)
             states = self.states
         if states is None:
             raise KafkaError(Error.REPLICA_NOT_AVAILABLE, "the remote metadata is being read")
         return states
-
-    async def _within(self, limit_ms: int, begin: Callable[[], Awaitable[Any]]) -> Any:
-        """The result of some work, or None if it takes too long; the work is not interrupted."""
-        promise = Promise()
-
-        async def work() -> None:
-            try:
-                promise.set(await self._guarded(begin()))
-            except BaseException as error:
-                promise.set(error)
-
-        task = asyncio.get_running_loop().create_task(work())
-        try:
-            return await promise.within(self._broker.clock, limit_ms)
-        finally:
-            task.cancel()
 
     async def _guarded(self, work: Awaitable[Any]) -> Any:
         """Convert errors of the store: they are never OFFSET_OUT_OF_RANGE, which resets readers."""

@@ -19,6 +19,7 @@ from wirekafka.server.tiering.settings import MetadataTopicOptions
 from wirekafka.tiered.metadata_record import (
     REMOTE_LOG_METADATA_TOPIC,
     MalformedMetadata,
+    MetadataRecord,
     decode,
     encode,
     metadata_partition,
@@ -181,7 +182,7 @@ class _Followed:
         """As `RemoteMetadata.skipped`."""
         self._offset = 0
         self._ready_at: int | None = None
-        self._expected: dict[_Change, list[Promise]] = {}
+        self._expected: dict[_Change, list[Promise[MetadataRecord]]] = {}
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     @property
@@ -189,13 +190,13 @@ class _Followed:
         """Whether all has been read that was there at the beginning."""
         return self._ready_at is not None and self._offset >= self._ready_at
 
-    def expect(self, change: _Change) -> Promise:
+    def expect(self, change: _Change) -> Promise[MetadataRecord]:
         """What is set once a change has been read."""
-        promise = Promise()
+        promise = Promise[MetadataRecord]()
         self._expected.setdefault(change, []).append(promise)
         return promise
 
-    def expect_no_more(self, change: _Change, promise: Promise) -> None:
+    def expect_no_more(self, change: _Change, promise: Promise[MetadataRecord]) -> None:
         """End an expectation."""
         waiting = self._expected.get(change, [])
         with suppress(ValueError):
@@ -318,4 +319,4 @@ def _led_elsewhere(broker: Broker, index: int) -> MetadataPartition:
 
 
 async def _pause(broker: Broker, duration_ms: int) -> None:
-    await Promise().within(broker.clock, duration_ms)
+    await Promise[None]().within(broker.clock, duration_ms)

@@ -9,6 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeAlias
 
+from wirekafka.clock import Clock
+from wirekafka.runtime.promise import Promise
+
 Job: TypeAlias = Callable[[], Any]
 Run: TypeAlias = Callable[[Job], Awaitable[Any]]
 """Runs a job that blocks, and returns its result or raises its exception."""
@@ -43,6 +46,23 @@ async def run_in_own_thread(job: Job) -> Any:
 
     threading.Thread(target=work, name="tier", daemon=True).start()
     return await future
+
+
+async def within(clock: Clock, limit_ms: int, work: Awaitable[Any]) -> tuple[Any] | None:
+    """The result of some work, or None if it takes too long; a thread is not interrupted."""
+    promise = Promise[tuple[Any] | None]()
+
+    async def settle() -> None:
+        try:
+            promise.set((await work,))
+        except BaseException as error:  # It is raised where the result is awaited.
+            promise.set(error)
+
+    task = asyncio.get_running_loop().create_task(settle())
+    try:
+        return await promise.within(clock, limit_ms)
+    finally:
+        task.cancel()
 
 
 class ReaderPool:
