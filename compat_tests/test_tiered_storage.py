@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compat_tests.java_tools import JavaTools
 from compat_tests.tiered import tiered_kafka, tiered_kafka_on, tiered_wirekafka
 from compat_tests.tiered_topic import RECORDS_PER_BATCH, TieredTopic
+from tests import kafka_jars
 from tests.config.test_tiered_topic import REFUSED
 from tests.eventually import eventually
+from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC, MetadataRecord
+from wirekafka.tiered.remote_segment import PartitionDeletion, TieredPartition
 
 _FIRST_MS = 1_700_000_000_000
 _BATCHES = 90
@@ -45,6 +52,16 @@ class Pair:
 
 
 Both = Callable[..., Pair]
+
+_FORMATTER = (
+    "org.apache.kafka.server.log.remote.metadata.storage.serialization.RemoteLogMetadataSerde"
+    "$RemoteLogMetadataFormatter"
+)
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
+    return JavaTools(kafka_jars.tools_jars(), tmp_path_factory.mktemp("tools"))
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +158,55 @@ def test_tiering_is_disabled_and_enabled_again_as_by_apache_kafka(both: Both) ->
     pair.agree(lambda topic: topic.fetches(range(0, 1_000, 90)))
 
 
+@pytest.mark.parametrize("time", ["earliest-local", "latest-tiered", "earliest-pending-upload"])
+def test_apache_kafkas_tool_prints_the_offsets_of_tiers(
+    both: Both, tools: JavaTools, time: str
+) -> None:
+    pair = both(f"asked-{time}")
+    pair.on_both(lambda topic: topic.produce(30, _FIRST_MS))
+    pair.on_both(lambda topic: topic.settled(tiered_up_to=199))
+    printed = pair.agree(
+        lambda topic: tools.run(
+            "kafka-get-offsets",
+            *("--bootstrap-server", topic.bootstrap, "--topic", topic.name, "--time", time),
+        )
+    )
+    expected = 199 if time == "latest-tiered" else 200
+    assert printed == f"asked-{time}:0:{expected}\n"
+
+
+def test_the_metadata_is_that_of_apache_kafka_and_printed_by_its_consumer(
+    both: Both, tools: JavaTools
+) -> None:
+    pair = both("described", retention_bytes=str(2 << 20))
+    pair.on_both(lambda topic: topic.produce(90, _FIRST_MS))
+    pair.on_both(lambda topic: topic.settled(tiered_up_to=799))
+    # Two segments are too many; all of their records end with a deletion.
+    found = pair.agree(lambda topic: sorted(map(_comparable, topic.metadata())))
+    assert len(found) == 4 * 2 + 2 * 2
+
+    printed = tools.run(
+        "kafka-console-consumer",
+        *("--bootstrap-server", pair.ours.bootstrap, "--topic", REMOTE_LOG_METADATA_TOPIC),
+        *("--from-beginning", "--timeout-ms", "3000", "--formatter", _FORMATTER),
+    )
+    lines = [line for line in printed.splitlines() if ":described-0" in line]
+    states = Counter(re.findall(r"state=(\w+)", "\n".join(lines)))
+    assert states == {
+        "COPY_SEGMENT_STARTED": 4,
+        "COPY_SEGMENT_FINISHED": 4,
+        "DELETE_SEGMENT_STARTED": 2,
+        "DELETE_SEGMENT_FINISHED": 2,
+    }
+
+
+def _comparable(record: MetadataRecord) -> str:
+    """A record without ids and times."""
+    assert not isinstance(record, PartitionDeletion)
+    nowhere = TieredPartition(record.partition.topic, b"", record.partition.number)
+    return repr(replace(record, partition=nowhere, id=b"", event_ms=0))
+
+
 def test_a_tiered_directory_passes_from_apache_kafka_to_us_and_back(tmp_path: Path) -> None:
     tier, data = tmp_path / "tier", tmp_path / "kafka" / "data"
 
@@ -186,6 +252,9 @@ def _await_equal(question: Callable[[], dict[str, Any]], known: dict[str, Any]) 
 
 
 def _differences(one: Any, other: Any) -> Any:
+    if isinstance(one, list):
+        counts = Counter(one), Counter(other)
+        return counts[0] - counts[1], counts[1] - counts[0]
     if not isinstance(one, dict):
         return one, other
     return {key: _differences(one[key], other[key]) for key in one if one[key] != other[key]}

@@ -31,11 +31,13 @@ from wirekafka.codec.batch import batches
 from wirekafka.codec.record import Record, encode_batch
 from wirekafka.protocol.fetch import FetchRequest
 from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC, MetadataRecord, decode
 
 SPECS = (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING)
 SEGMENT_BYTES = 1 << 20
 RECORDS_PER_BATCH = 10
 _VALUE_BYTES = 5_000
+_METADATA_PARTITIONS = 3
 
 
 class TieredTopic:
@@ -149,6 +151,25 @@ class TieredTopic:
             for start in offsets
             for isolation in (0, 1)
         }
+
+    def metadata(self) -> list[MetadataRecord]:
+        """The records about the topic in `__remote_log_metadata`, partition by partition."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "metadata"})
+        found = []
+        for index in range(_METADATA_PARTITIONS):
+            where = TopicPartition(REMOTE_LOG_METADATA_TOPIC, index, 0)
+            _, end_offset = consumer.get_watermark_offsets(where)
+            consumer.assign([where])
+            read = 0
+            while read < end_offset:
+                for message in consumer.consume(100, 1):
+                    assert not message.error(), message.error()
+                    read = message.offset() + 1
+                    record = decode(message.value())
+                    if record.partition.topic == self.name:
+                        found.append(record)
+        consumer.close()
+        return found
 
     def read_all(self) -> int:
         """Read the whole topic by librdkafka; how many records it has, whose offsets must rise."""

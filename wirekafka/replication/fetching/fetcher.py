@@ -141,9 +141,10 @@ class Fetcher:
                 unwanted.append(key)
             else:
                 log = followed.partition.log
+                start_offset = log.start_offset if log.remote is None else log.first_offset
                 wanted[key] = _new(
                     PartitionFetch,
-                    (followed.leader_epoch, log.end_offset, log.epochs.latest, log.first_offset),
+                    (followed.leader_epoch, log.end_offset, log.epochs.latest, start_offset),
                 )
         return session.full(wanted) if is_full else session.incremental(wanted, unwanted)
 
@@ -187,7 +188,8 @@ class Fetcher:
             has_records
             or fetched.error
             or fetched.diverging is not None
-            or fetched.start_offset > log.first_offset
+            or fetched.start_offset > log.start_offset
+            or log.remote is not None
             or position.fetch_offset != log.end_offset
             or self._is_throttled(partition)
         ):

@@ -165,7 +165,8 @@ class Partition(Replica):
     @property
     def start_offset(self) -> int:
         """The log start offset, remote storage included."""
-        return self.log.first_offset
+        remote = self.log.remote  # Without a further call: followers' fetches compare it.
+        return self.log.start_offset if remote is None else remote.start_offset
 
     def read(self, wanted: ReadRange) -> ReadResult | Pending[RemoteResult]:
         """Read whole batches, with the partition's offsets for the response.
