@@ -45,7 +45,7 @@ class Pair:
             return answers[0] == answers[1]
 
         try:
-            eventually(are_equal, timeout_s=10)
+            eventually(are_equal, timeout_s=20)
         except AssertionError:
             raise AssertionError(f"(theirs, ours) differ: {_differences(*answers)}") from None
         return answers[0]

@@ -29,6 +29,7 @@ class FakeRemote:
     """Remote storage with offsets 0 to 2, where each read waits until the test releases it."""
 
     def __init__(self) -> None:
+        self.largest = -1
         self.reads: list[tuple[ReadRange, RemoteResult, asyncio.Future[RemoteResult]]] = []
         self.searches: list[asyncio.Future[TimestampOffset | None]] = []
 
@@ -42,6 +43,9 @@ class FakeRemote:
     ) -> asyncio.Future[TimestampOffset | None]:
         self.searches.append(asyncio.get_running_loop().create_future())
         return self.searches[-1]
+
+    def largest_timestamp(self) -> int:
+        return self.largest
 
     def answer(self, number: int = 0, data: bytes = OLD, **values: Any) -> None:
         _, found, future = self.reads[number]
@@ -221,6 +225,18 @@ def test_timestamps_are_searched_remotely_first(kafka: InProcessBroker, remote: 
         exchange = kafka.begin(list_offset(T0), 10)
         exchange.abandon()
         assert remote.searches[2].cancelled()
+
+    asyncio.run(scenario())
+
+
+def test_the_largest_timestamp_may_be_remote(kafka: InProcessBroker, remote: FakeRemote) -> None:
+    async def scenario() -> None:
+        assert offsets(kafka.call(list_offset(-3), 10)) == [3, 0]
+        remote.largest = T0 + 11
+        exchange = kafka.begin(list_offset(-3), 10)
+        assert not (await exchange.settled()).is_done
+        remote.searches[0].set_result(TimestampOffset(T0 + 11, 2, 0))
+        assert offsets((await exchange.settled()).response) == [2, 0]
 
     asyncio.run(scenario())
 

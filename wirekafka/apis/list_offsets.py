@@ -111,12 +111,11 @@ def _answer(topic: str, finding: _Finding, every: list[_Requested]) -> _Partitio
         else:
             partition.leading(requested.current_leader_epoch)
         response = _PartitionResponse(partition_index=index, error_code=0)
-        if requested.timestamp >= 0 and partition.remote is not None:
+        sought = _sought_remotely(partition, requested.timestamp)
+        if sought is not None and partition.remote is not None:
             remote.append(
                 _Remote(
-                    partition.remote.offset_for_timestamp(
-                        requested.timestamp, max(request.timeout_ms, 0)
-                    ),
+                    partition.remote.offset_for_timestamp(sought, max(request.timeout_ms, 0)),
                     partial(_find, partition, requested.timestamp, request),
                     response,
                 )
@@ -126,6 +125,19 @@ def _answer(topic: str, finding: _Finding, every: list[_Requested]) -> _Partitio
     except KafkaError as error:
         return _PartitionResponse(partition_index=index, error_code=error.error)
     return response
+
+
+def _sought_remotely(partition: LocalPartition, timestamp: int) -> int | None:
+    """The timestamp that has to be looked for in remote storage first; None if there is none.
+
+    Apache Kafka looks for the largest timestamp in local segments only (KAFKA-17552).
+    """
+    if partition.remote is None:
+        return None
+    if timestamp != _MAX_TIMESTAMP:
+        return timestamp if timestamp >= 0 else None
+    largest, newest = partition.remote.largest_timestamp(), partition.newest()
+    return largest if newest is None or largest > newest.timestamp else None
 
 
 def _put(response: _PartitionResponse, found: FoundOffset) -> None:

@@ -58,5 +58,8 @@ class RemoteLog(Protocol):
         REQUEST_TIMED_OUT after `limit_ms`; 0 stands for the broker's own limit.
         """
 
+    def largest_timestamp(self) -> int:
+        """The largest timestamp, in ms, of the remote records; -1 if there are none."""
+
     async def local_start(self, epoch: int, offset: int) -> LocalStart:
         """What a replica begins with after the remote segment with a record of that epoch."""

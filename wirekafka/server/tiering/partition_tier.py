@@ -76,6 +76,10 @@ class PartitionTier:
         limit_ms = limit_ms or self._broker.config.remote_list_offsets_request_timeout_ms
         return asyncio.get_running_loop().create_task(self._search(timestamp, limit_ms))
 
+    def largest_timestamp(self) -> int:
+        """See `RemoteLog`."""
+        return max((segment.max_timestamp_ms for segment in self._readable()), default=-1)
+
     async def local_start(self, epoch: int, offset: int) -> LocalStart:
         """See `RemoteLog`."""
         self._counters.starts += 1
@@ -140,16 +144,11 @@ class PartitionTier:
         return found
 
     async def _search(self, timestamp: int, limit_ms: int) -> TimestampOffset | None:
-        states = await self._ready_states()
-        log = self.partition.log
-        segments = [
-            segment
-            for segment in states.in_lineage(log.epochs.entries, log.end_offset)
-            if segment.max_timestamp_ms >= timestamp and segment.end_offset > log.first_offset
-        ]
+        await self._ready_states()
+        start_offset = self.partition.log.first_offset
+        segments = [each for each in self._readable() if each.max_timestamp_ms >= timestamp]
         if not segments:
             return None
-        start_offset = log.first_offset
 
         def search() -> TimestampOffset | None:
             for segment in segments:
@@ -163,6 +162,12 @@ class PartitionTier:
             raise KafkaError(Error.REQUEST_TIMED_OUT)
         result: TimestampOffset | None = done[0]
         return result
+
+    def _readable(self) -> list[RemoteSegment]:
+        """The segments whose records are part of the log, by offset."""
+        log, states = self.partition.log, self.states
+        found = () if states is None else states.in_lineage(log.epochs.entries, log.end_offset)
+        return [segment for segment in found if segment.end_offset > log.first_offset]
 
     async def _aborted(
         self, segments: Sequence[RemoteSegment], start_offset: int, end_offset: int
