@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,7 @@ def test_a_process_serves_what_it_has_tiered_after_a_kill(tmp_path: Path) -> Non
         assert (
             served.value("kafka_server_brokertopicmetrics_remotelogmetadatacount", topic="t") == 4
         )
+        _check(served, tier)
         served.serving.process.kill()
         served.serving.process.wait()
     assert len(list(tier.rglob("*.rsm-manifest"))) == 4
@@ -54,6 +58,33 @@ def test_a_process_serves_what_it_has_tiered_after_a_kill(tmp_path: Path) -> Non
     with served.serving, RawClient(served.serving.port) as client:
         eventually(lambda: _offset(client, _LAST_TIERED) == 55)
         assert _read(client) == _RECORDS
+
+
+def _check(served: Monitored, tier: Path) -> None:
+    """The command finds the segments, an object of none of them, and one that is missing."""
+    bootstrap = ("--bootstrap-server", f"127.0.0.1:{served.serving.port}")
+    store = (*bootstrap, "--tier", f"file://{tier}")
+    [row] = json.loads(_run("status", *bootstrap, "--json"))
+    assert (row["segments"], row["start"], row["end"], row["unfinished"]) == (4, 0, 56, 0)
+    assert json.loads(_run("verify", *store, "--json")) == []
+    (tier / "t-x").mkdir()
+    (tier / "t-x" / "left.log").write_bytes(b"left")
+    assert "t-x/left.log" in _run("scrub", *store)
+    assert "deleted 1 objects" in _run("scrub", *store, "--fix")
+    assert not (tier / "t-x" / "left.log").exists()
+    manifest = min(tier.rglob("*.rsm-manifest"))
+    kept = manifest.read_bytes()
+    manifest.unlink()
+    [hole] = json.loads(_run("verify", *store, "--json", status=1))
+    assert (hole["problem"], hole["start"]) == ("hole", 0)
+    manifest.write_bytes(kept)
+
+
+def _run(*arguments: str, status: int = 0) -> str:
+    command = [sys.executable, "-m", "wirekafka", "tier", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == status, done.stderr
+    return done.stdout + done.stderr
 
 
 def _create(client: RawClient) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,10 +93,16 @@ class ChunkedLayout:
         end = extent.position + extent.size_bytes
         return self._store.get_range(self._key(segment, _INDEXES), extent.position, end)
 
-    def delete(self, segment: RemoteSegment) -> None:
+    def keys(self, segment: RemoteSegment) -> Sequence[str]:
         # First the manifest: without it, nothing of the segment is read.
-        for suffix in (_MANIFEST, _INDEXES, _LOG):
-            self._store.delete(self._key(segment, suffix))
+        return [self._key(segment, suffix) for suffix in (_MANIFEST, _INDEXES, _LOG)]
+
+    def keys_if_any(self, segment: RemoteSegment) -> Sequence[str]:
+        return self.keys(segment)
+
+    def delete(self, segment: RemoteSegment) -> None:
+        for key in self.keys(segment):
+            self._store.delete(key)
         self._manifests.forget(lambda key: key == segment.id)
 
     def _chunks(self, files: SegmentFiles, compresses: bool, stored: list[int]) -> Iterator[Buffer]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -46,6 +46,12 @@ class Layout(Protocol):
 
     def index(self, segment: RemoteSegment, kind: IndexKind) -> Buffer:
         """One of the other files. Raises ObjectMissing for TRANSACTION if there is none."""
+
+    def keys(self, segment: RemoteSegment) -> Sequence[str]:
+        """The keys of the objects that a segment must have."""
+
+    def keys_if_any(self, segment: RemoteSegment) -> Sequence[str]:
+        """The keys of all objects that a segment may have."""
 
     def delete(self, segment: RemoteSegment) -> None:
         """Delete all objects of a segment, whether or not they exist."""

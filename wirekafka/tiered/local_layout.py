@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 
 from wirekafka.codec.batch import Buffer
 from wirekafka.tiered.layout import IndexKind, SegmentFiles
@@ -20,6 +21,8 @@ _SUFFIXES = {
     IndexKind.LEADER_EPOCH: ".leader_epoch_checkpoint",
     IndexKind.PRODUCER_SNAPSHOT: ".snapshot",
 }
+_ALL = (_LOG, *_SUFFIXES.values())
+"""The log file first: a listing shows what is left of a deletion."""
 
 
 class LocalLayout:
@@ -40,10 +43,16 @@ class LocalLayout:
     def index(self, segment: RemoteSegment, kind: IndexKind) -> Buffer:
         return self._store.get(_key(segment, _SUFFIXES[kind]))
 
+    def keys(self, segment: RemoteSegment) -> Sequence[str]:
+        optional = _SUFFIXES[IndexKind.TRANSACTION] if segment.has_no_transactions else None
+        return [_key(segment, suffix) for suffix in _ALL if suffix != optional]
+
+    def keys_if_any(self, segment: RemoteSegment) -> Sequence[str]:
+        return [_key(segment, suffix) for suffix in _ALL]
+
     def delete(self, segment: RemoteSegment) -> None:
-        # First the log file: a listing shows what is left of a deletion.
-        for suffix in (_LOG, *_SUFFIXES.values()):
-            self._store.delete(_key(segment, suffix))
+        for key in self.keys_if_any(segment):
+            self._store.delete(key)
 
 
 def folder_of(partition: TieredPartition) -> str:

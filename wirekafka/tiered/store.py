@@ -129,7 +129,7 @@ class ObjectStore:
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
         with _Failures(prefix):
-            for found in self._obstore.list(self._store, prefix):
+            for found in self._obstore.list(self._store, prefix or None):
                 for each in found:
                     yield StoredObject(each["path"], each["size"])
 
