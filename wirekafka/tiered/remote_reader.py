@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from wirekafka.codec.batch import HEADER_BYTES, BatchHeader, Buffer, read_header
 from wirekafka.codec.record import decode_records
-from wirekafka.log.aborted import AbortedTransaction, decode_entries
+from wirekafka.log.aborted_index import AbortedTransaction, decode_entries
 from wirekafka.log.epochs import EpochEntry, MalformedEpochs, decode_epochs
 from wirekafka.log.index import OffsetIndex, TimeIndex
 from wirekafka.log.lookup import TimestampOffset

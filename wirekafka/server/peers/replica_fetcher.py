@@ -21,11 +21,11 @@ from wirekafka.replication.fetching.fetcher_session import FollowedKey, Plan
 from wirekafka.replication.fetching.follower_fetch import FollowerFetch, LeaderResponse
 from wirekafka.replication.fetching.leader_offsets import leader_offsets
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
+from wirekafka.replication.fetching.tier_start import tier_start
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.runtime.driver import start_later
 from wirekafka.runtime.promise import DirectPromise, Promise
 from wirekafka.server.peers.broker_connections import BrokerConnections
-from wirekafka.server.peers.tier_start import tier_start
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from wirekafka.broker import Broker
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.slice import MemorySlice
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
