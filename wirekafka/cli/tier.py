@@ -17,7 +17,7 @@ from wirekafka.cli.output import (
     show_table,
 )
 from wirekafka.client.client import Client, CliError
-from wirekafka.client.fetcher import Fetcher
+from wirekafka.client.fetcher import TopicFetcher
 from wirekafka.errors import KafkaError
 from wirekafka.tiered.audit import Audit, Tier, audited, folded
 from wirekafka.tiered.chunked_layout import ChunkedLayout, ChunkOptions
@@ -144,7 +144,7 @@ def _compared(client: Client, store: Store, layout: Layout) -> tuple[Tier, Audit
 
 def _records(client: Client) -> Iterator[MetadataRecord]:
     """All records of the metadata topic, those of each of its partitions in order."""
-    fetcher = Fetcher(client, REMOTE_LOG_METADATA_TOPIC, committed_only=False)
+    fetcher = TopicFetcher(client, REMOTE_LOG_METADATA_TOPIC, committed_only=False)
     fetcher.assign(fetcher.offsets(fetcher.partitions(), _EARLIEST))
     ends = fetcher.ends()
     skipped = 0
@@ -159,11 +159,11 @@ def _records(client: Client) -> Iterator[MetadataRecord]:
 
 
 def _show(audit: Audit, *, as_json: bool) -> None:
-    rows = [
+    rows: list[dict[str, object]] = [
         *({"problem": "hole", "object": key, **_named(segment)} for segment, key in audit.holes),
         *({"problem": "unfinished", "object": "", **_named(each)} for each in audit.unfinished),
-        *({"problem": "orphan", "object": each.key} for each in audit.orphans),
     ]
+    rows += [{"problem": "orphan", "object": each.key} for each in audit.orphans]
     if as_json:
         show_json(rows)
         return

@@ -57,10 +57,8 @@ class Copier:
         self._rate = ReplicationThrottle(
             broker.node_id,
             lambda: broker.config.remote_log_manager_copy_max_bytes_per_second,
-            (
-                config.remote_log_manager_copy_quota_window_num,
-                config.remote_log_manager_copy_quota_window_size_seconds * 1_000,
-            ),
+            config.remote_log_manager_copy_quota_window_num,
+            config.remote_log_manager_copy_quota_window_size_seconds * 1_000,
         )
         self.counters: Callable[[str], TierCounters] = lambda topic: TierCounters()
         """Returns the counters of a topic."""

@@ -57,10 +57,8 @@ class Tiering:
         self._fetch_rate = ReplicationThrottle(
             broker.node_id,
             lambda: broker.config.remote_log_manager_fetch_max_bytes_per_second,
-            (
-                config.remote_log_manager_fetch_quota_window_num,
-                config.remote_log_manager_fetch_quota_window_size_seconds * 1_000,
-            ),
+            config.remote_log_manager_fetch_quota_window_num,
+            config.remote_log_manager_fetch_quota_window_size_seconds * 1_000,
         )
         self.counters: dict[str, TierCounters] = {}
         """What was done, by topic."""
