@@ -66,6 +66,8 @@ class Shape:
     """The JVM options of Apache Kafka's nodes."""
     jars: Mapping[int, Path] = field(default_factory=dict)
     """The jars of another release of Apache Kafka, by node."""
+    class_path: str = ""
+    """Further classes of Apache Kafka's nodes."""
     records: Sequence[Message] = ()
     """The first records of the cluster; by default its features, at their newest levels."""
     snapshot_end: int = 0
@@ -84,6 +86,7 @@ class Node:
         self.roles = roles
         self.jvm = shape.jvm
         self.jars = shape.jars.get(id)
+        self.class_path = shape.class_path
         self.directory = directory
         self.data = directory / "data"
         self.log_dirs = [self.data, *self._further(shape.log_directories)]
@@ -116,7 +119,10 @@ class Node:
             return [sys.executable, "-m", "wirekafka", "serve", "--config", properties]
         # With other options there is no archive of classes, as in Kafka's own scripts.
         jars = self.jars or (None if self.jvm == SMALL_JVM else kafka_jars.kafka_jars())
-        return [*java_command(self.directory, jars), *self.jvm, "kafka.Kafka", properties]
+        java = java_command(self.directory, jars)
+        if self.class_path:
+            java[java.index("-cp") + 1] += f":{self.class_path}"
+        return [*java, *self.jvm, "kafka.Kafka", properties]
 
     def _further(self, directories: int) -> list[Path]:
         return [self.directory / f"data{number}" for number in range(2, directories + 1)]

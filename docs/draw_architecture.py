@@ -43,6 +43,7 @@ _COLOURS = {
     "telemetry": "#2e8b57",
     "metadata": "#2e8b57",
     "replication": "#2e8b57",
+    "tiered": "#b7791f",
     "runtime": "#2e8b57",
     "security": "#a23e6b",
     "quotas": "#a23e6b",

@@ -24,6 +24,7 @@ from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.raft.metadata_log import sync_inline
 from wirekafka.server.connections.pipeline import Hook
 from wirekafka.server.node import Node, Platform
+from wirekafka.tiered.store import Store
 
 _HOST, _PORT = "broker.test", 9092
 
@@ -44,6 +45,7 @@ class InProcessBroker:
         new_id: Callable[[], bytes] | None = None,
         measures: Measures | None = None,
         hook: Hook | None = None,
+        store: Store | None = None,
         environment: Mapping[str, str] | None = None,
         **settings: str,
     ):
@@ -66,6 +68,7 @@ class InProcessBroker:
                 sync=sync_inline,
                 measures=measures,
                 hook=hook,
+                store=store,
             ),
         )
         now(self._begun())

@@ -43,6 +43,7 @@ _PREVIOUS = (
     ("org.apache.kafka", "kafka-shell", PREVIOUS_VERSION),
     *_LOGGING,
 )
+_LOCAL_TIER = ("org.apache.kafka", "kafka-storage", PREVIOUS_VERSION)
 _OLD = (
     ("org.apache.kafka", "kafka_2.12", OLD_KAFKA_VERSION),
     ("org.apache.kafka", "kafka-tools", OLD_KAFKA_VERSION),
@@ -99,6 +100,11 @@ def broker_jars(version: str) -> Path:
     return _fetched(f"kafka-broker-{version}", (broker, *logging))
 
 
+def local_tier_jars() -> Path:
+    """The directory with LocalTieredStorage, in the tests of Kafka 4.3.1; 4.4.0 publishes none."""
+    return _fetched(f"local-tier-{PREVIOUS_VERSION}", (_LOCAL_TIER,), classifier="test")
+
+
 def old_kafka_jars() -> Path:
     """The directory with the jars of Kafka 2.1.1."""
     return _fetched(f"kafka-{OLD_KAFKA_VERSION}", _OLD)
@@ -150,13 +156,13 @@ def _unzip_schemas(jars: Path, schemas: Path) -> None:
     partial.rename(schemas)
 
 
-def _fetched(name: str, modules: Sequence[Module]) -> Path:
+def _fetched(name: str, modules: Sequence[Module], classifier: str = "") -> Path:
     directory = CACHE / name
     if directory.is_dir():
         return directory
     with _locked():
         if not directory.is_dir():
-            _fetch(directory, modules)
+            _fetch(directory, modules, classifier)
     return directory
 
 
@@ -169,10 +175,10 @@ def _locked() -> Iterator[None]:
         yield
 
 
-def _fetch(directory: Path, modules: Sequence[Module]) -> None:
+def _fetch(directory: Path, modules: Sequence[Module], classifier: str) -> None:
     partial = directory.with_name(f"{directory.name}.partial")
     wanted = CACHE / f"{directory.name}.ivy.xml"
-    wanted.write_text(_ivy_file(directory.name, modules))
+    wanted.write_text(_ivy_file(directory.name, modules, classifier))
     command = [java(), "-jar", str(ivy_jar()), "-warn", "-cache", str(CACHE / "ivy")]
     command += ["-ivy", str(wanted), "-confs", "default", "-types", "jar", "bundle"]
     command += ["-retrieve", f"{partial}/[artifact]-[revision].[ext]"]
@@ -201,13 +207,19 @@ def ivy_jar() -> Path:
     return next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
 
 
-def _ivy_file(name: str, modules: Sequence[Module]) -> str:
+def _ivy_file(name: str, modules: Sequence[Module], classifier: str) -> str:
     rows = "".join(
         f'<dependency org="{organisation}" name="{module}" rev="{revision}" conf="default"/>'
+        if not classifier
+        # Only that jar, without what it depends on.
+        else f'<dependency org="{organisation}" name="{module}" rev="{revision}" conf="default"'
+        f' transitive="false"><artifact name="{module}" type="jar" ext="jar"'
+        f' m:classifier="{classifier}"/></dependency>'
         for organisation, module, revision in modules
     )
     return (
-        f'<ivy-module version="2.0"><info organisation="wirekafka" module="{name}"/>'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+        f"<info organisation='wirekafka' module='{name}'/>"
         f"<dependencies>{rows}</dependencies></ivy-module>"
     )
 
@@ -219,6 +231,7 @@ if __name__ == "__main__":
         connect_jars(),
         previous_release_jars(),
         old_kafka_jars(),
+        local_tier_jars(),
         kafka_schemas("message"),
     ):
         print(found)

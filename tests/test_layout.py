@@ -38,6 +38,7 @@ LAYERS = (
     "security",
     "client",
     "runtime",
+    "tiered",
     "replication",
     "metadata",
     "coordinator",

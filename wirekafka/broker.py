@@ -57,6 +57,7 @@ from wirekafka.replication.partition.internal_topics import (
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.relocation import Relocations
 from wirekafka.replication.partition.replica import NO_LEADER, PartitionIdentity
+from wirekafka.replication.partition.tiering import Tiering
 from wirekafka.replication.partition.waiting import Waiting
 from wirekafka.replication.raft.metadata_log import Sync, sync_inline
 from wirekafka.runtime.observation import Committed
@@ -97,6 +98,8 @@ class Broker:
         """Runs long work while requests are served, then calls back."""
         self.fetching: Fetching = NO_FETCHING
         """Fetches the partitions that other brokers lead."""
+        self.tiering: Tiering | None = None
+        """Tiered storage; None while it is not enabled."""
         self._directory_of: dict[tuple[str, int], LogDirectory] = {}
         self.directories = locked(self.disk, self.config)
         try:
@@ -398,6 +401,8 @@ class Broker:
                 coordinator.elected(partition.index, placed)
             else:
                 coordinator.resign(partition.index)
+        if self.tiering is not None:
+            self.tiering.placed(placed)
         (self.fetching.forget if placed.is_leader else self.fetching.follow)(placed)
 
     def drop_partition(self, topic: TopicImage, partition: PartitionImage) -> None:
@@ -419,6 +424,8 @@ class Broker:
             partition = self.partitions.get((topic, index))
             if partition is not None:
                 partition.configure(config)
+                if self.tiering is not None:
+                    self.tiering.placed(partition)
 
     def configure_broker(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> None:
         """Apply dynamic configuration: the broker's own, and the defaults of topics."""
@@ -479,6 +486,8 @@ class Broker:
 
     def _drop(self, partition: Partition) -> None:
         key = partition.topic, partition.index
+        if self.tiering is not None:
+            self.tiering.dropped(partition)
         self._close(partition)
         self.relocations.cancel(key)
         self._delete(key)
@@ -486,6 +495,8 @@ class Broker:
     def _close(self, partition: Partition) -> None:
         """End the partition's role, and the role of a coordinator on it."""
         del self.partitions[partition.topic, partition.index]
+        if self.tiering is not None:
+            self.tiering.forget(partition)
         partition.follow(replace(partition.leadership, leader_id=NO_LEADER))
         self.fetching.forget(partition)
         coordinator = self._coordinators.get(partition.topic)

@@ -13,6 +13,7 @@ from wirekafka.codec.batch import batches, with_prefix
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.lookup import TimestampOffset
+from wirekafka.log.retention import RemotePart
 from wirekafka.log.slice import MemorySlice
 from wirekafka.protocol.delete_records import DeleteRecordsRequest
 from wirekafka.protocol.list_offsets import ListOffsetsRequest
@@ -28,7 +29,7 @@ class FakeRemote:
     """Remote storage with offsets 0 to 2, where each read waits until the test releases it."""
 
     def __init__(self) -> None:
-        self.start_offset = 0
+        self.largest = -1
         self.reads: list[tuple[ReadRange, RemoteResult, asyncio.Future[RemoteResult]]] = []
         self.searches: list[asyncio.Future[TimestampOffset | None]] = []
 
@@ -37,9 +38,14 @@ class FakeRemote:
         self.reads.append((wanted, found, future))
         return future
 
-    def offset_for_timestamp(self, timestamp: int) -> asyncio.Future[TimestampOffset | None]:
+    def offset_for_timestamp(
+        self, timestamp: int, limit_ms: int
+    ) -> asyncio.Future[TimestampOffset | None]:
         self.searches.append(asyncio.get_running_loop().create_future())
         return self.searches[-1]
+
+    def largest_timestamp(self) -> int:
+        return self.largest
 
     def answer(self, number: int = 0, data: bytes = OLD, **values: Any) -> None:
         _, found, future = self.reads[number]
@@ -62,6 +68,7 @@ def remote(kafka: InProcessBroker) -> FakeRemote:
             kafka.partition("t", index).leading().append_from_client(
                 batch(b"local", timestamp=T0 + 10), 1, kafka.clock.now_ms()
             )
+    local.log.remote = RemotePart(0)
     local.remote = remote = FakeRemote()
     return remote
 
@@ -102,6 +109,7 @@ def test_several_remote_reads_run_side_by_side(kafka: InProcessBroker, remote: F
     other = kafka.partition("t", 1)
     other.log.truncate_fully_at(3, T0)
     other.restore_high_watermark(3)
+    other.log.remote = RemotePart(0)
     other.remote = remote
 
     async def scenario() -> None:
@@ -170,7 +178,7 @@ def test_a_large_remote_read_is_sent_from_memory(
 def test_below_the_start_of_remote_storage_is_out_of_range(
     kafka: InProcessBroker, remote: FakeRemote
 ) -> None:
-    remote.start_offset = 1
+    kafka.partition("t", 0).log.remote = RemotePart(1)
     assert only(kafka.call(fetch_request(("t", 0, 0)), 11)).error_code == Error.OFFSET_OUT_OF_RANGE
 
 
@@ -221,6 +229,18 @@ def test_timestamps_are_searched_remotely_first(kafka: InProcessBroker, remote: 
     asyncio.run(scenario())
 
 
+def test_the_largest_timestamp_may_be_remote(kafka: InProcessBroker, remote: FakeRemote) -> None:
+    async def scenario() -> None:
+        assert offsets(kafka.call(list_offset(-3), 10)) == [3, 0]
+        remote.largest = T0 + 11
+        exchange = kafka.begin(list_offset(-3), 10)
+        assert not (await exchange.settled()).is_done
+        remote.searches[0].set_result(TimestampOffset(T0 + 11, 2, 0))
+        assert offsets((await exchange.settled()).response) == [2, 0]
+
+    asyncio.run(scenario())
+
+
 def test_the_earliest_offset_is_remote_and_the_earliest_local_one_is_not(
     kafka: InProcessBroker, remote: FakeRemote
 ) -> None:
@@ -243,5 +263,5 @@ def test_records_are_deleted_from_remote_storage_too(
             2,
         )
         assert answer.topics[0].partitions[0].low_watermark == offset
-        assert remote.start_offset == offset
+        assert kafka.partition("t", 0).start_offset == offset
         assert kafka.partition("t", 0).log.start_offset == local_start

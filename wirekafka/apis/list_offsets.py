@@ -112,10 +112,11 @@ def _answer(topic: str, finding: _Finding, every: list[_Requested]) -> _Partitio
         else:
             partition.leading(requested.current_leader_epoch)
         response = _PartitionResponse(partition_index=index, error_code=0)
-        if requested.timestamp >= 0 and partition.remote is not None:
+        sought = _sought_remotely(partition, requested.timestamp)
+        if sought is not None and partition.remote is not None:
             remote.append(
                 _Remote(
-                    partition.remote.offset_for_timestamp(requested.timestamp),
+                    partition.remote.offset_for_timestamp(sought, max(request.timeout_ms, 0)),
                     partial(_find, partition, requested.timestamp, request),
                     response,
                 )
@@ -125,6 +126,19 @@ def _answer(topic: str, finding: _Finding, every: list[_Requested]) -> _Partitio
     except KafkaError as error:
         return _PartitionResponse(partition_index=index, error_code=error.error)
     return response
+
+
+def _sought_remotely(partition: LocalPartition, timestamp: int) -> int | None:
+    """The timestamp that has to be looked for in remote storage first; None if there is none.
+
+    Apache Kafka looks for the largest timestamp in local segments only (KAFKA-17552).
+    """
+    if partition.remote is None:
+        return None
+    if timestamp != _MAX_TIMESTAMP:
+        return timestamp if timestamp >= 0 else None
+    largest, newest = partition.remote.largest_timestamp(), partition.newest()
+    return largest if newest is None or largest > newest.timestamp else None
 
 
 def _put(response: _PartitionResponse, found: FoundOffset) -> None:
@@ -154,20 +168,25 @@ def _find(partition: LocalPartition, timestamp: int, request: ListOffsetsRequest
             return partition.earliest()
         case -4:
             return partition.earliest_local()
-        case -5 | -6:
-            # No segment is in remote storage or waiting for upload.
-            return _NONE
         case _:
-            found = (
-                partition.newest()
-                if timestamp == _MAX_TIMESTAMP
-                else partition.at_timestamp(timestamp)
-            )
+            found = _found(partition, timestamp)
             if found is not None and found.offset < end_offset:
                 return found
             if is_consumer:
                 partition.check_available()
             return _NONE
+
+
+def _found(partition: LocalPartition, timestamp: int) -> FoundOffset | None:
+    match timestamp:
+        case -3:
+            return partition.newest()
+        case -5:
+            return partition.latest_tiered()
+        case -6:
+            return partition.earliest_pending_upload()
+        case _:
+            return partition.at_timestamp(timestamp)
 
 
 @failure_of(list_offsets)

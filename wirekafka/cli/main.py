@@ -27,6 +27,7 @@ COMMANDS = {
     "configs": ("wirekafka.cli.configs", "Describe and alter configurations."),
     "quotas": ("wirekafka.cli.quotas", "List, set and remove quotas."),
     "console": ("wirekafka.cli.console", "Serve web pages about a Kafka cluster."),
+    "tier": ("wirekafka.cli.tier", "Show and check the object store of tiered topics."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
     "repair": (
         "wirekafka.cli.repair",

@@ -170,6 +170,13 @@ def _add_nodes(parser: argparse.ArgumentParser) -> None:
         help="a directory of log.dirs that may be new beside others that this node has used; may"
         " be repeated",
     )
+    parser.add_argument(
+        "--tier",
+        metavar="URL",
+        help="keep closed segments of topics with remote.storage.enable=true in an object store,"
+        " such as file:///mnt/tier, s3://bucket/prefix, gs://bucket or az://container; credentials"
+        " and endpoints are those of the usual environment variables",
+    )
     parser.add_argument("--node-set", action="append", default=[], help=argparse.SUPPRESS)
     parser.add_argument(
         "--brokers",

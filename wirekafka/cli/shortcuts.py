@@ -13,6 +13,7 @@ from wirekafka.config.own import (
     CONSOLE_LISTENER,
     METRICS_LISTENER,
     NEW_DIRECTORIES,
+    TIER,
 )
 from wirekafka.config.sources import BUILT_IN, Setting, Sources
 
@@ -47,6 +48,8 @@ def _shortcuts(arguments: argparse.Namespace) -> dict[str, Setting]:
         (CONSOLE_CLIENT, "--console-config"): arguments.console_config,
         (CONSOLE_CHANGES, "--allow-changes"): "true" if arguments.allow_changes else None,
         (NEW_DIRECTORIES, "--new-directory"): ",".join(arguments.new_directory) or None,
+        (TIER, "--tier"): arguments.tier,
+        ("remote.log.storage.system.enable", "--tier"): "true" if arguments.tier else None,
     }
     return {
         name: Setting(text, option) for (name, option), text in texts.items() if text is not None

@@ -12,6 +12,7 @@ CONSOLE_LISTENER = "wirekafka.console.listener"
 CONSOLE_CHANGES = "wirekafka.console.allow.changes"
 CONSOLE_CLIENT = "wirekafka.console.command.config"
 NEW_DIRECTORIES = "wirekafka.new.log.dirs"
+TIER = "wirekafka.tier"
 OWN = {
     METRICS_LISTENER: "Where metrics and health are served over HTTP, as PORT on 127.0.0.1 or "
     "HOST:PORT; not set, they are not served. As `serve --metrics`.",
@@ -26,6 +27,9 @@ OWN = {
     NEW_DIRECTORIES: "Directories of `log.dirs` that this node may format beside others that it "
     "has used before. Another one without `meta.properties` is taken for a disk that is not "
     "mounted, and the node does not start. As `serve --new-directory`.",
+    TIER: "The URL of an object store for tiered topics, such as s3://bucket/prefix or "
+    "file:///mnt/tier; it stands for the class of a plugin and its options, which must not be set "
+    "then. As `serve --tier`, which sets remote.log.storage.system.enable as well.",
 }
 """The meaning of each setting, by name. All are static: set by file, environment or command
 line."""
@@ -55,6 +59,11 @@ def console_allows_changes(sources: Sources) -> bool:
     if text not in ("true", "false"):
         raise ConfigError(CONSOLE_CHANGES, text, "expected true or false")
     return text == "true"
+
+
+def tier_url(sources: Sources) -> str | None:
+    """The URL of the object store of tiered topics; None if it is configured as in Kafka."""
+    return sources.static_value(TIER) or None
 
 
 def new_directories(sources: Sources) -> tuple[str, ...]:

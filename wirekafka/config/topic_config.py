@@ -103,6 +103,11 @@ class TopicConfig(TopicOptions):
         return "delete" in self.cleanup_policy
 
     @property
+    def is_tiered(self) -> bool:
+        """Whether closed segments go to remote storage; those of compacted topics never do."""
+        return self.remote_storage_enable and not self.is_compacted
+
+    @property
     def is_stamped_on_append(self) -> bool:
         """Whether batches get the broker's time, not the producer's."""
         return self.message_timestamp_type == "LogAppendTime"

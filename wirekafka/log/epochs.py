@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -117,7 +118,11 @@ class LeaderEpochs:
 
     def take_over(self, other: LeaderEpochs) -> None:
         """Replace all entries by another log's entries for the same batches; write the file."""
-        self._entries = list(other.entries)
+        self.replace(other.entries)
+
+    def replace(self, entries: Iterable[EpochEntry]) -> None:
+        """Replace all entries, and write the file."""
+        self._entries = list(entries)
         self._changed()
         self.save()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from wirekafka.codec.batch import PREFIX, BatchHeader, Buffer
@@ -12,12 +13,14 @@ from wirekafka.log import fetched_batches, lookup, recovery, retention
 from wirekafka.log.aborted_index import AbortedTransaction, CorruptIndex, aborted_between
 from wirekafka.log.append import Append, Appended
 from wirekafka.log.disk_errors import InDoubt, is_passing, reason_of, storage_error
+from wirekafka.log.epochs import EpochEntry
 from wirekafka.log.fetched_batches import NEWEST_EPOCH, Received
 from wirekafka.log.files import Disk
 from wirekafka.log.flush import Flush
 from wirekafka.log.lookup import TimestampOffset
-from wirekafka.log.producers import BatchSpan, CompletedTransaction
+from wirekafka.log.producers import BatchSpan, CompletedTransaction, CorruptSnapshot
 from wirekafka.log.recovery import Opening, Parts
+from wirekafka.log.retention import RemotePart
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
 from wirekafka.log.segment import BatchShape, Segment
 from wirekafka.log.segments import Segments
@@ -52,6 +55,7 @@ class Log:
         "partition",
         "producers",
         "recovery_point",
+        "remote",
         "report",
         "segments",
         "start_offset",
@@ -81,7 +85,10 @@ class Log:
         self.producers = parts.producers
         self.epochs = parts.epochs
         self.start_offset = parts.start_offset
+        """Where the records on this disk begin."""
         self.end_offset = parts.end_offset
+        self.remote = RemotePart(parts.remote_start_offset) if config.is_tiered else None
+        """The part of the log that is in remote storage; None if its topic is not tiered."""
         self.recovery_point = parts.recovery_point
         self.segments = Segments(disk, directory, config, parts.segments)
         """Oldest first; the last one is appended to."""
@@ -109,6 +116,15 @@ class Log:
         self._config = config
         self.segments.configure(config)
         self.refusal = self._refusal
+        if config.is_tiered != (self.remote is not None):
+            self.remote = RemotePart(self.start_offset) if config.is_tiered else None
+            with suppress(OSError):  # The next start repeats it.
+                self.epochs.truncate_from_start(self.start_offset)
+
+    @property
+    def first_offset(self) -> int:
+        """The log start offset: of its remote part, if it has one."""
+        return self.start_offset if self.remote is None else self.remote.start_offset
 
     @property
     def size_bytes(self) -> int:
@@ -251,17 +267,38 @@ class Log:
         except (OSError, CorruptIndex) as error:
             raise self._storage_error(error) from error
 
+    def producer_snapshot(self, offset: int) -> bytes:
+        """The producer states at the start of a segment, as their file has them. Raises KafkaError.
+
+        They are rebuilt from the records if the file is missing, as in logs of old brokers.
+        """
+        try:
+            try:
+                return self._disk.read(self._snapshots.path(offset))
+            except FileNotFoundError:
+                states = recovery.load_producers(self.segments, self._snapshots, offset)
+                return states.encode_snapshot()
+        except (OSError, BadBatch) as error:
+            raise self._read_error(error) from error
+
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch not above `epoch`, and its end; (-1, -1) when unknown (KIP-320)."""
         return self.epochs.end_offset_for(epoch, self.end_offset)
 
     def advance_start(self, offset: int) -> None:
-        """Raise the start offset; retention then deletes segments below it. Raises KafkaError."""
+        """Raise the log start offset; retention then deletes segments below it. Raises KafkaError.
+
+        The remote part of the log begins there too, and its local part no earlier.
+        """
         assert offset <= self.end_offset, (offset, self.end_offset)
-        if offset <= self.start_offset:
+        if self.remote is not None:
+            if offset <= self.remote.start_offset:
+                return
+            self.remote.start_offset = offset
+        elif offset <= self.start_offset:
             return
-        self.start_offset = offset
-        self.producers.advance_start(offset)
+        if offset > self.start_offset:
+            self._advance_local_start(offset)
         try:
             self.epochs.truncate_from_start(offset)
         except OSError as error:
@@ -274,7 +311,7 @@ class Log:
         """
         horizon = retention.Horizon(
             now_ms=now_ms,
-            start_offset=self.start_offset,
+            start_offset=self.first_offset,
             high_watermark=self.end_offset if high_watermark is None else high_watermark,
             end_offset=self.end_offset,
         )
@@ -282,9 +319,16 @@ class Log:
             count = retention.expired(self.segments, self._config, horizon)
             if count == len(self.segments):
                 self._roll(self.end_offset, now_ms)
+            if self.remote is not None:
+                readable_end = self.remote.readable_end_offset
+                count = retention.expendable(self.segments, self._config, horizon, readable_end)
             if count:
                 # First the start offset, so that nothing is read while it is deleted.
-                self.advance_start(self.segments[count].base_offset)
+                start_offset = self.segments[count].base_offset
+                if self.remote is None:
+                    self.advance_start(start_offset)
+                elif start_offset > self.start_offset:
+                    self._advance_local_start(start_offset)
                 self.segments.retire(self.segments[:count], now_ms)
         except OSError as error:
             raise self._storage_error(error) from error
@@ -332,6 +376,32 @@ class Log:
         except OSError as error:
             raise self._storage_error(InDoubt.because_of(error)) from error
         self.producers.clear(offset)
+
+    def restart_after_remote(
+        self,
+        start_offset: int,
+        offset: int,
+        epochs: Sequence[EpochEntry],
+        producers: bytes | None,
+        now_ms: int,
+    ) -> None:
+        """Continue, empty, from `offset`: the records since `start_offset` are in remote storage.
+
+        `epochs` are those of the remote records, `producers` the snapshot at `offset`.
+        Raises as `truncate_to`.
+        """
+        assert self.remote is not None, self.name
+        self.truncate_fully_at(offset, now_ms)
+        self.remote.start_offset = start_offset
+        try:
+            self.epochs.replace(epochs)
+            self.epochs.truncate_from_start(start_offset)
+            if producers is not None:
+                with suppress(CorruptSnapshot):  # It is then as after the loss of a snapshot.
+                    self.producers.load_snapshot(producers, offset)
+            self._snapshots.write(self.producers, offset)
+        except OSError as error:
+            raise self._storage_error(InDoubt.because_of(error)) from error
 
     def roll(self, now_ms: int) -> None:
         """Begin a new segment, unless the active one is empty. Raises KafkaError."""
@@ -457,6 +527,10 @@ class Log:
         except (OSError, BadBatch) as error:
             raise self._storage_error(error) from error
         return self.segments.active
+
+    def _advance_local_start(self, offset: int) -> None:
+        self.start_offset = offset
+        self.producers.advance_start(offset)
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
         self._snapshots.write(self.producers, self.end_offset)

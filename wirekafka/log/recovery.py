@@ -81,6 +81,8 @@ class Parts:
     recovery_point: int
     trusted_end: int
     """The end offset if all files beside the segments are synced up to it, else -1."""
+    remote_start_offset: int = 0
+    """Where a tiered log begins, in remote storage or here."""
 
 
 def create(disk: Disk, directory: str, config: TopicConfig, now_ms: int) -> Parts:
@@ -190,7 +192,9 @@ class _Recovery:
             segments.append(segment)
             self._producers.clear(start_offset)
         self._epochs.forget_from(self._end_offset)
-        self._epochs.truncate_from_start(start_offset)
+        # Remote segments are read by the epochs of their records.
+        first_offset = opening.start_offset if self._config.is_tiered else start_offset
+        self._epochs.truncate_from_start(first_offset)
         if self._found_epochs:
             self._epochs.save()
         self._snapshots.keep_needed(segments, self._end_offset)
@@ -205,6 +209,7 @@ class _Recovery:
             end_offset=self._end_offset,
             recovery_point=min(recovery_point, self._end_offset),
             trusted_end=self._end_offset if self._is_trusted else -1,
+            remote_start_offset=opening.start_offset,
         )
 
     def _found_segments(self) -> list[Segment]:

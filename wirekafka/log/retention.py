@@ -1,4 +1,4 @@
-"""Which old segments are deleted: by time, by size, and below the log start offset."""
+"""Which old segments are deleted: by time, by size, below the log start, or copied elsewhere."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.segment import Segment
+
+_AS_TOTAL = -2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,6 +24,20 @@ class Horizon:
     end_offset: int
 
 
+class RemotePart:
+    """The range of a tiered log that has been copied to remote storage."""
+
+    __slots__ = ("copied_end_offset", "readable_end_offset", "start_offset")
+
+    def __init__(self, start_offset: int):
+        self.start_offset = start_offset
+        """The log start offset: no record below it is in the log, remote or not."""
+        self.copied_end_offset = -1
+        """The end of all that was ever copied; -1 if nothing was, or if it is not known yet."""
+        self.readable_end_offset = -1
+        """Up to where what is here is readable in remote storage too, so that it may go; or -1."""
+
+
 def expired(segments: Sequence[Segment], config: TopicConfig, horizon: Horizon) -> int:
     """How many segments, counted from the oldest, Kafka would delete.
 
@@ -29,10 +45,44 @@ def expired(segments: Sequence[Segment], config: TopicConfig, horizon: Horizon) 
     """
     deletable = _deletable(segments, horizon)
     count = _below_start(segments, deletable, horizon.start_offset)
-    if config.is_deleted:
-        count = _by_size(segments[:deletable], count, config.retention_bytes, segments)
-        count = _by_time(segments[:deletable], count, config.retention_ms, horizon.now_ms)
+    # Apache Kafka applies the local limits to a tiered topic without a cleanup policy as well.
+    if config.is_deleted or (config.is_tiered and not config.remote_log_copy_disable):
+        limit_bytes, limit_ms = local_limits(config)
+        count = _by_size(segments[:deletable], count, limit_bytes, segments)
+        count = _by_time(segments[:deletable], count, limit_ms, horizon.now_ms)
     return count
+
+
+def expendable(
+    segments: Sequence[Segment], config: TopicConfig, horizon: Horizon, readable_end_offset: int
+) -> int:
+    """How many of the `expired` segments of a tiered log need not stay here.
+
+    They can be read in remote storage, or lie below the log start offset, or the topic no
+    longer copies.
+    """
+    count = expired(segments, config, horizon)
+    if config.remote_log_copy_disable:
+        return count
+    while count and end_of(segments, count - 1, horizon.end_offset) > max(
+        readable_end_offset, horizon.start_offset
+    ):
+        count -= 1
+    return count
+
+
+def local_limits(config: TopicConfig) -> tuple[int, int]:
+    """How many bytes, and how many ms, a log keeps on its disk; -1 for no limit.
+
+    A tiered topic that still copies has limits of its own; -2 makes them equal to the others.
+    """
+    if not config.is_tiered or config.remote_log_copy_disable:
+        return config.retention_bytes, config.retention_ms
+    local_bytes, local_ms = config.local_retention_bytes, config.local_retention_ms
+    return (
+        config.retention_bytes if local_bytes == _AS_TOTAL else local_bytes,
+        config.retention_ms if local_ms == _AS_TOTAL else local_ms,
+    )
 
 
 def end_of(segments: Sequence[Segment], number: int, end_offset: int) -> int:

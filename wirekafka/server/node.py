@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from wirekafka.metrics.measures import Measures
     from wirekafka.server.connections.connection import Connection
     from wirekafka.server.connections.request_memory import LimitedOwner
+    from wirekafka.server.tiering.tiering import Tiering
+    from wirekafka.tiered.store import Store
 
 
 _REQUIRED = "--cluster-id or CLUSTER_ID in the environment is"
@@ -77,6 +79,9 @@ class Platform:
     """Called in place of the handlers, for fault rules and traffic recording."""
     recover: Callable[..., set[str]] | None = recovery_pool.recover
     """Recovers logs in worker processes, which use the real disk; None recovers in this process."""
+    store: Store | None = None
+    """The object store of tiered storage in place of the configured one; it is used without
+    threads."""
     sync: Sync = sync_in_thread
     """Runs the fsyncs of the metadata log; `sync_inline` for simulated disks."""
     cluster_id: str | None = None
@@ -112,6 +117,8 @@ class Node:
         self._bindings = Bindings(self._platform.net)
         self._housekeeping: Housekeeping | None = None
         self._links: BrokerLinks | None = None
+        self.tiering: Tiering | None = None
+        """Tiered storage; None while it is not enabled."""
         self.failure: Exception | None = None
         """The error after which the node must be stopped, or None."""
         self.on_failure: Callable[[], None] = _ignore
@@ -142,6 +149,8 @@ class Node:
         self._bindings.start_thread()
         self._housekeeping = Housekeeping(self.broker, lambda: self.listeners)
         self._housekeeping.start()
+        if self.tiering is not None:
+            self.tiering.start()
 
     async def open(self) -> None:
         """`start` without the periodic tasks, for tests that run them themselves."""
@@ -167,6 +176,7 @@ class Node:
             broker.dynamic.check = self._check_config
             broker.dynamic.applied = partial(self._bindings.configured, clients)
             self._connect_to_brokers()
+            self._open_tiering()
             # A broker that cannot serve must not register: it would be given leaderships.
             await clients.prepare(broker)
             if nodes.listeners:
@@ -184,8 +194,7 @@ class Node:
         """Shut down cleanly: hand over leaderships, finish current requests, close the logs."""
         await self.broker.hand_over()
         await self.broker.source.resign()
-        if self._housekeeping is not None:
-            self._housekeeping.stop()
+        self._stop_periodic_work()
         self.stop_accepting()
         self.broker.release_waiting()
         await self._bindings.drain()
@@ -195,8 +204,7 @@ class Node:
 
     def abort(self) -> None:
         """Stop at once and leave the log directories as a killed process does."""
-        if self._housekeeping is not None:
-            self._housekeeping.stop()
+        self._stop_periodic_work()
         self.stop_accepting()
         self.cut_connections()
         self._bindings.stop_thread()
@@ -242,6 +250,26 @@ class Node:
         broker.fetching = replica_fetchers(broker, connections)
         self._links = BrokerLinks(broker.image, lambda: broker.config, connections)
         broker.routing.links = self._links
+
+    def _open_tiering(self) -> None:
+        """Enable tiered storage if it is configured. Raises ConfigError, KafkaError."""
+        if not self._config.remote_log_storage_system_enable:
+            return
+        from wirekafka.server.tiering.settings import check_metadata_manager, opened_layout
+        from wirekafka.server.tiering.tiering import Tiering
+        from wirekafka.server.tiering.work import run_inline
+
+        check_metadata_manager(self._config)
+        store = self._platform.store
+        layout = opened_layout(self._config, store)
+        run = None if store is None else run_inline
+        self.tiering = self.broker.tiering = Tiering(self.broker, layout, run)
+
+    def _stop_periodic_work(self) -> None:
+        if self._housekeeping is not None:
+            self._housekeeping.stop()
+        if self.tiering is not None:
+            self.tiering.stop()
 
     def _node_clock(self) -> Clock:
         platform = self._platform

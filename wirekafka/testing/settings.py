@@ -18,7 +18,7 @@ from wirekafka.errors import Error
 OWNER = "Internal:wirekafka-testing"
 """The principal of a test's own requests. No client can have it: theirs begin with "User:"."""
 
-_PREFIXES = ("listener.name.", "config.providers.")
+_PREFIXES = ("wirekafka.tier", "rsm.config.", "rlmm.config.", "listener.name.", "config.providers.")
 
 _DIRECTORIES = ("log.dir", "log.dirs")
 

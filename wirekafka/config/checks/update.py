@@ -10,6 +10,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.client_match import ClientMatch
 from wirekafka.config.checks.group_bounds import violations
 from wirekafka.config.checks.java_classes import STREAMS_ASSIGNORS, check_class, short_names
+from wirekafka.config.checks.tiered_topic import check_tiered
 from wirekafka.config.option import ConfigError, Type, Update
 from wirekafka.config.options import BROKER, CLIENT_METRICS, GROUP, THROTTLES, TOPIC
 from wirekafka.config.prefixed_names import STORES, is_per_broker, split
@@ -19,6 +20,7 @@ from wirekafka.errors import Error, KafkaError
 _RACK_TAGS = "streams.rack.aware.assignment.tags"
 _STREAMS_ASSIGNOR = "streams.assignor.name"
 _DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
+_TIERED = "remote.storage.enable"
 _UNCHECKED = "config.providers"
 """Kafka checks the value of this option at a start only."""
 
@@ -30,8 +32,13 @@ def is_list(resource_type: int, name: str) -> bool:
     return option is not None and option.type is Type.LIST
 
 
-def validate_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
-    """Check all overrides a topic is to have, new and kept. Raises KafkaError(INVALID_CONFIG)."""
+def validate_topic(
+    broker: BrokerConfig, overrides: Mapping[str, str], before: Mapping[str, str] | None = None
+) -> None:
+    """Check all overrides a topic is to have, new and kept. Raises KafkaError(INVALID_CONFIG).
+
+    `before` are those that it has now; None if it is created.
+    """
     for name, value in overrides.items():
         validate_topic_config(name, value)
     config = broker.topic_config(overrides)
@@ -42,12 +49,9 @@ def validate_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
             f"({config.min_compaction_lag_ms}) > max.compaction.lag.ms "
             f"({config.max_compaction_lag_ms})",
         )
-    if config.remote_storage_enable and not broker.remote_log_storage_system_enable:
-        raise KafkaError(
-            Error.INVALID_CONFIG,
-            "Tiered Storage functionality is disabled in the broker. Topic "
-            "cannot be configured with remote log storage.",
-        )
+    is_tiered = before is not None and before.get(_TIERED) == "true"
+    if config.remote_storage_enable or is_tiered:
+        check_tiered(broker, config, broker.topic_config(before) if before is not None else None)
 
 
 def validate_broker(values: Mapping[str, str], *, per_broker: bool) -> None:

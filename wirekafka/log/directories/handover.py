@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from wirekafka.config.address import Address
 from wirekafka.log.directories.log_directory import LogDirectory, UnusableDirectory
+from wirekafka.log.directories.log_names import REMOTE_INDEX_CACHE
 from wirekafka.log.files import Disk
 
 _LOG_NAME = re.compile(r"[A-Za-z0-9._-]+-\d+(\.[0-9a-f]{32}-(delete|future|stray))?")
@@ -84,7 +85,9 @@ def _checked_node(disk: Disk, directory: LogDirectory) -> int:
     foreign = [
         entry.name
         for entry in disk.list_directory(directory.path)
-        if entry.is_directory and not _LOG_NAME.fullmatch(entry.name)
+        if entry.is_directory
+        and entry.name != REMOTE_INDEX_CACHE
+        and not _LOG_NAME.fullmatch(entry.name)
     ]
     if foreign:
         raise UnusableDirectory(

@@ -29,7 +29,7 @@ from wirekafka.log.directories.directory_identity import (
     identity_from,
 )
 from wirekafka.log.directories.future_logs import FutureLogs, topic_partition
-from wirekafka.log.directories.log_names import LOG_NAME, MARKED_NAME
+from wirekafka.log.directories.log_names import LOG_NAME, MARKED_NAME, REMOTE_INDEX_CACHE
 from wirekafka.log.directories.new_log import LogCreation, NewLog
 from wirekafka.log.directories.offset_checkpoints import OffsetCheckpoints
 from wirekafka.log.directories.ordered_log import OrderedLog
@@ -193,7 +193,7 @@ class LogDirectory:
         self.forget_clean_stop()
         found: list[TopicPartition] = []
         for entry in self._disk.list_directory(self.path):
-            if not entry.is_directory or entry.name == METADATA_LOG:
+            if not entry.is_directory or entry.name in (METADATA_LOG, REMOTE_INDEX_CACHE):
                 continue
             marked = MARKED_NAME.fullmatch(entry.name)
             named = LOG_NAME.fullmatch(entry.name)
@@ -300,9 +300,10 @@ class LogDirectory:
         self._checkpoints.write(
             START_OFFSETS,
             {
-                key: log.start_offset
+                key: log.first_offset
                 for key, log in logs
-                if log.start_offset > log.segments[0].base_offset
+                # Apache Kafka always lists tiered logs.
+                if log.remote is not None or log.start_offset > log.segments[0].base_offset
             },
         )
         self.checkpoint_high_watermarks(high_watermarks)
@@ -323,7 +324,7 @@ class LogDirectory:
         log = self.logs[key]
         try:
             self._checkpoints.lower(RECOVERY_POINTS, key, log.recovery_point)
-            self._checkpoints.lower(START_OFFSETS, key, log.start_offset)
+            self._checkpoints.lower(START_OFFSETS, key, log.first_offset)
         except OSError as error:
             self.note(error)
             raise storage_error(error) from error

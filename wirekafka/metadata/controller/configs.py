@@ -120,7 +120,7 @@ def _alter(
         _CORDONED in touched or before.get(_CORDONED) != after.get(_CORDONED)
     ):
         _check_cordoned(before.get(_CORDONED), after.get(_CORDONED), state, is_direct=is_direct)
-    _check_values(resource.type, after, touched, state)
+    _check_values(resource.type, before, after, touched, state)
     records: list[Message] = [
         ConfigRecord(
             resource_type=resource.type,
@@ -282,7 +282,9 @@ def _paths(value: str | None) -> set[str]:
     return {path.strip() for path in value.split(",")}
 
 
-def _check_values(type: int, values: Values, touched: set[str], state: ControllerState) -> None:
+def _check_values(
+    type: int, before: Values, values: Values, touched: set[str], state: ControllerState
+) -> None:
     if type == TOPIC:
         # An option set by a newer Kafka may exist already: it must not fail other changes.
         known = {
@@ -290,7 +292,7 @@ def _check_values(type: int, values: Values, touched: set[str], state: Controlle
             for name, value in values.items()
             if name in touched or name in TOPIC_OPTIONS
         }
-        update.validate_topic(state.config, known)
+        update.validate_topic(state.config, known, before)
     elif type == GROUP:
         update.validate_group(state.config, values)
     elif type == CLIENT_METRICS:

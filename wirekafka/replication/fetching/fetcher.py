@@ -17,6 +17,7 @@ from wirekafka.replication.fetching.fetcher_session import (
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.partition.follower import PartitionResponse, ReplicaFollower
 from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.remote_log import LocalStart
 from wirekafka.replication.partition.waiting import Watched
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Fetcher:
         self._held_back: dict[FollowedKey, None] = {}
         """Partitions that cannot be fetched for now, because of an error or the throttle."""
         self._out_of_range: dict[FollowedKey, None] = {}
+        self._moved: dict[FollowedKey, None] = {}
         self._review_ms = 0
         self._unreviewed: list[FollowedKey] = []
         """Partitions whose turn in the review is yet to come."""
@@ -101,6 +103,7 @@ class Fetcher:
         self._changed[key] = None
         self._held_back.pop(key, None)
         self._out_of_range.pop(key, None)
+        self._moved.pop(key, None)
         self.on_ready()
 
     def forget(self, partition: Partition) -> None:
@@ -112,6 +115,7 @@ class Fetcher:
             self._changed[key] = None
             self._held_back.pop(key, None)
             self._out_of_range.pop(key, None)
+            self._moved.pop(key, None)
 
     # Requests.
 
@@ -137,9 +141,10 @@ class Fetcher:
                 unwanted.append(key)
             else:
                 log = followed.partition.log
+                start_offset = log.start_offset if log.remote is None else log.first_offset
                 wanted[key] = _new(
                     PartitionFetch,
-                    (followed.leader_epoch, log.end_offset, log.epochs.latest, log.start_offset),
+                    (followed.leader_epoch, log.end_offset, log.epochs.latest, start_offset),
                 )
         return session.full(wanted) if is_full else session.incremental(wanted, unwanted)
 
@@ -184,6 +189,7 @@ class Fetcher:
             or fetched.error
             or fetched.diverging is not None
             or fetched.start_offset > log.start_offset
+            or log.remote is not None
             or position.fetch_offset != log.end_offset
             or self._is_throttled(partition)
         ):
@@ -201,6 +207,9 @@ class Fetcher:
                 logger.exception("Appending to %s failed", followed.partition.log.name)
                 unexpected = KafkaError(Error.UNKNOWN_SERVER_ERROR, repr(error))
                 self._fail(key, followed, unexpected, now_ms)
+        elif fetched.error == Error.OFFSET_MOVED_TO_TIERED_STORAGE and partition.remote is not None:
+            if position.fetch_offset == follower.fetch_offset:
+                self._moved[key] = None
         elif fetched.error != Error.OFFSET_OUT_OF_RANGE:
             self._fail(key, followed, KafkaError.of(fetched.error), now_ms)
         elif position.fetch_offset == follower.fetch_offset:
@@ -216,6 +225,39 @@ class Fetcher:
         keys = self._out_of_range
         self._out_of_range = {}
         return [self._followed[key].partition for key in keys]
+
+    def moved(self) -> list[Partition]:
+        """The partitions whose next records are in remote storage; each is returned once.
+
+        They are fetched again after `restart_after_remote` or `fail`.
+        """
+        if not self._moved:
+            return []
+        keys, self._moved = self._moved, {}
+        return [self._followed[key].partition for key in keys if key in self._followed]
+
+    def restart_after_remote(
+        self, partition: Partition, start_offset: int, start: LocalStart, now_ms: int
+    ) -> None:
+        """Begin a log where a remote segment ends, after OFFSET_MOVED_TO_TIERED_STORAGE.
+
+        `start_offset` is the start offset of the leader's log.
+        """
+        key = _key(partition)
+        followed = self._followed.get(key)
+        if followed is None or followed.partition is not partition or partition.follower is None:
+            return
+        logger.info(
+            "%s begins at offset %d: older records, since %d, stay in remote storage",
+            partition.log.name,
+            start.offset,
+            start_offset,
+        )
+        try:
+            partition.follower.restart_after_remote(start_offset, start, now_ms)
+        except KafkaError as error:
+            self._fail(key, followed, error, now_ms)
+        self._changed[key] = None
 
     def return_to_range(
         self, partition: Partition, start_offset: int, end_offset: int, now_ms: int
@@ -288,7 +330,9 @@ class Fetcher:
             self._held_back.pop(key, None)
         if partition.awaits_sync and not self._sync(key, followed, now_ms):
             return None
-        return None if key in self._out_of_range else partition.follower
+        if key in self._out_of_range or key in self._moved:
+            return None
+        return partition.follower
 
     def _sync(self, key: FollowedKey, followed: _Followed, now_ms: int) -> bool:
         """Begin a required sync of the log; False if the partition has to wait for it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wirekafka.codec.batch import HEADER_BYTES, read_header
+from wirekafka.replication.partition.remote_log import LocalStart
 from wirekafka.replication.partition.replica import NO_EPOCH, Replica
 from wirekafka.runtime.replicated_log import Buffer
 
@@ -91,7 +92,7 @@ class ReplicaFollower:
             # The leader's may be beyond the end of this log.
             high_watermark = replica.within_log(high_watermark)
         replica.set_high_watermark(high_watermark)
-        if response.start_offset > start_offset:
+        if response.start_offset > start_offset or log.remote is not None:
             log.advance_start(min(response.start_offset, high_watermark))
 
     def return_to_range(self, start_offset: int, end_offset: int, now_ms: int) -> None:
@@ -106,6 +107,16 @@ class ReplicaFollower:
             log.truncate_to(end_offset, now_ms)
         elif start_offset > log.end_offset:
             log.truncate_fully_at(start_offset, now_ms)
+        self._bound_high_watermark()
+
+    def restart_after_remote(self, start_offset: int, start: LocalStart, now_ms: int) -> None:
+        """Begin where a remote segment ends, given the start offset of the leader's log.
+
+        Raises KafkaError.
+        """
+        self._log.restart_after_remote(
+            start_offset, start.offset, start.epochs, start.producers, now_ms
+        )
         self._bound_high_watermark()
 
     def truncate_unknown_epochs(self, now_ms: int) -> None:

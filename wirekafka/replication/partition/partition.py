@@ -58,6 +58,7 @@ class Partition(Replica):
         old = self.log
         assert (log.start_offset, log.end_offset) == (old.start_offset, old.end_offset)
         log.producers = old.producers
+        log.remote = old.remote
         self.log = log
         self.note_synced()
         if self.leader is not None:
@@ -164,7 +165,8 @@ class Partition(Replica):
     @property
     def start_offset(self) -> int:
         """The log start offset, remote storage included."""
-        return self.log.start_offset if self.remote is None else self.remote.start_offset
+        remote = self.log.remote  # Without a further call: followers' fetches compare it.
+        return self.log.start_offset if remote is None else remote.start_offset
 
     def read(self, wanted: ReadRange) -> ReadResult | Pending[RemoteResult]:
         """Read whole batches, with the partition's offsets for the response.
@@ -183,7 +185,7 @@ class Partition(Replica):
         if remote is not None:
             if wanted.offset < start_offset:
                 return self._read_remote(wanted, remote)
-            start_offset = remote.start_offset
+            start_offset = log.first_offset
         found = ReadResult(
             high_watermark=self.high_watermark,
             start_offset=start_offset,
@@ -226,6 +228,23 @@ class Partition(Replica):
         """The start offset of the log on this broker's disks (ListOffsets -4)."""
         return self._start_at(self.log.start_offset)
 
+    def latest_tiered(self) -> FoundOffset | None:
+        """The last record that is in remote storage (ListOffsets -5); None if none is."""
+        remote = self.log.remote
+        if remote is None or remote.copied_end_offset <= 0:
+            return None
+        return self._start_at(remote.copied_end_offset - 1)
+
+    def earliest_pending_upload(self) -> FoundOffset | None:
+        """The first record that is not in remote storage yet (ListOffsets -6); None: unknown."""
+        log, remote = self.log, self.log.remote
+        if remote is None:
+            return None
+        if remote.copied_end_offset > 0:
+            return self._start_at(max(remote.copied_end_offset, remote.start_offset))
+        # Nothing is there, unless it was deleted.
+        return self.earliest() if remote.start_offset == log.start_offset else None
+
     def newest(self) -> FoundOffset | None:
         """The first record with the largest timestamp (ListOffsets -3); None in an empty log."""
         return FoundOffset.of(self.log.max_timestamp_offset())
@@ -253,15 +272,14 @@ class Partition(Replica):
             before_offset = self.high_watermark
         if before_offset < 0 or before_offset > self.high_watermark:
             raise KafkaError(Error.OFFSET_OUT_OF_RANGE)
-        if before_offset > self.log.start_offset:
+        if before_offset > self.log.first_offset:
             self.log.advance_start(before_offset)
-        if self.remote is not None:
-            self.remote.start_offset = max(before_offset, self.remote.start_offset)
         self.wake()
         return before_offset
 
     def _read_remote(self, wanted: ReadRange, remote: RemoteLog) -> Pending[RemoteResult]:
-        if wanted.offset < remote.start_offset:
+        start_offset = self.log.first_offset
+        if wanted.offset < start_offset:
             raise KafkaError(Error.OFFSET_OUT_OF_RANGE)
         if wanted.to_log_end:
             raise KafkaError(Error.OFFSET_MOVED_TO_TIERED_STORAGE)
@@ -270,7 +288,7 @@ class Partition(Replica):
             replace(wanted),
             RemoteResult(
                 high_watermark=self.high_watermark,
-                start_offset=remote.start_offset,
+                start_offset=start_offset,
                 last_stable_offset=self.last_stable_offset,
             ),
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from wirekafka.log.aborted_index import AbortedTransaction
+from wirekafka.log.epochs import EpochEntry
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.replication.partition.reading import ReadRange, ReadResult
 
@@ -27,18 +28,38 @@ class RemoteResult(ReadResult):
     aborted: Sequence[AbortedTransaction] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalStart:
+    """What a replica begins with whose older records stay in remote storage."""
+
+    offset: int
+    """Where its local log begins: the end of a remote segment."""
+    epochs: Sequence[EpochEntry]
+    """The leader epochs of all records before."""
+    producers: bytes | None
+    """The snapshot of the producers at the offset; None if there is none."""
+
+
 class RemoteLog(Protocol):
-    """The records of a partition from `start_offset` up to the start of the local log.
+    """The records of a partition from the log start offset up to the start of the local log.
 
     A read starts when its method is called, so that reads of several partitions run concurrently.
     Awaiting it raises `KafkaError`.
     """
 
-    start_offset: int
-    """The log start offset, remote storage included. DeleteRecords advances it."""
-
     def read(self, wanted: ReadRange, found: RemoteResult) -> Pending[RemoteResult]:
         """Read whole batches from `wanted.offset` on into `found`, which has the offsets set."""
 
-    def offset_for_timestamp(self, timestamp: int) -> Pending[TimestampOffset | None]:
-        """The first remote record with this timestamp in ms or a later timestamp."""
+    def offset_for_timestamp(
+        self, timestamp: int, limit_ms: int
+    ) -> Pending[TimestampOffset | None]:
+        """The first remote record with that timestamp in ms or a later one.
+
+        REQUEST_TIMED_OUT after `limit_ms`; 0 stands for the broker's own limit.
+        """
+
+    def largest_timestamp(self) -> int:
+        """The largest timestamp, in ms, of the remote records; -1 if there are none."""
+
+    async def local_start(self, epoch: int, offset: int) -> LocalStart:
+        """What a replica begins with after the remote segment with a record of that epoch."""

@@ -76,7 +76,8 @@ class LocalSource:
         """Deliver the metadata that is known to be committed: the whole log for the only voter."""
         self.controller.load()
         image = self.controller.committed_image
-        check_compatible(image)
+        has_tier = self._parts.config().remote_log_storage_system_enable
+        check_compatible(image, has_tier=has_tier)
         if not self._parts.foundation.controller_endpoints:
             # Without a listener for controllers, no other node can be in the cluster.
             check_alone(image, self.controller.node_id)

@@ -159,6 +159,7 @@ class Monitoring:
             GroupCountCollector(broker),
             ShareCollector(broker),
             AuthenticationCollector(lambda: node.listeners),
+            *_of_tier(node),
             *([ClientInstanceCollector(broker)] if self._telemetry is not None else ()),
             *([self._telemetry] if self._telemetry is not None else ()),
         ]
@@ -253,3 +254,12 @@ def _telemetry(measures: Measures) -> Collector | None:
     collector = TelemetryCollector(LoopClock(asyncio.get_running_loop()).now_ms)
     measures.telemetry = collector.receive
     return collector
+
+
+def _of_tier(node: Node) -> list[Collector]:
+    """The metrics of tiered storage, if it is enabled; imported only then."""
+    if node.tiering is None:
+        return []
+    from wirekafka.server.monitoring.tier import TierCollector
+
+    return [TierCollector(node.tiering)]

@@ -21,6 +21,7 @@ from wirekafka.replication.fetching.fetcher_session import FollowedKey, Plan
 from wirekafka.replication.fetching.follower_fetch import FollowerFetch, LeaderResponse
 from wirekafka.replication.fetching.leader_offsets import leader_offsets
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
+from wirekafka.replication.fetching.tier_start import tier_start
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.runtime.driver import start_later
 from wirekafka.runtime.promise import DirectPromise, Promise
@@ -213,6 +214,8 @@ class _LeaderFetcher:
         out_of_range = self.fetcher.out_of_range()
         if out_of_range:
             await self._return_to_range(out_of_range)
+        for partition in self.fetcher.moved():
+            await self._begin_after_remote(partition)
 
     async def _take(self, response: LeaderResponse) -> None:
         """Apply a response, yielding to other requests every `_TURN_MS`."""
@@ -242,6 +245,23 @@ class _LeaderFetcher:
                 self.fetcher.fail(partition, offsets, now_ms)
             else:
                 self.fetcher.return_to_range(partition, *offsets, now_ms)
+
+    async def _begin_after_remote(self, partition: Partition) -> None:
+        """Begin a log where the leader's remote part ends."""
+        surroundings, epoch = self._surroundings, partition.leader_epoch
+        try:
+            found = await tier_start(
+                surroundings.node_id,
+                partition,
+                self._send,
+                after_all_copied=surroundings.config().follower_fetch_last_tiered_offset_enable,
+            )
+        except KafkaError as error:
+            self.fetcher.fail(partition, error, self._clock.now_ms())
+            return
+        if partition.leader_epoch == epoch:
+            now_ms = self._clock.now_ms()
+            self.fetcher.restart_after_remote(partition, found.start_offset, found.local, now_ms)
 
     async def _send(self, request: Request) -> Any:
         return await self._post(OutgoingRequest(request))

@@ -1,0 +1,249 @@
+"""Tiered storage of a node: copies, reads and deletions, while the store or the node fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from tests.apis.test_fetch import fetch_request, only
+from tests.eventually import eventually_async
+from tests.in_process import InProcessBroker, batch
+from tests.manual_clock import ManualClock
+from tests.tiered.tiered_log import MemoryStore
+from wirekafka.codec.batch import batches
+from wirekafka.codec.record import Record, encode_batch
+from wirekafka.errors import Error
+from wirekafka.log.log import Log
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.server.tiering.settings import LOCAL_CLASS
+from wirekafka.server.tiering.tiering import Tiering
+from wirekafka.tiered.copying import CopyJob, candidates
+from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC
+from wirekafka.tiered.remote_segment import SegmentState
+
+_VALUE = bytes(69_800)
+_BATCHES = 60
+
+
+class TieredNode:
+    """A node whose topic t has segments of 15 records, at most one of them local once copied."""
+
+    def __init__(self, directory: Path):
+        self._directory = directory
+        self.clock = ManualClock()
+        self.store = MemoryStore()
+        self.topic_id = b""
+
+    def start(self) -> None:
+        """Start the node, on its data if it has any. An event loop must be running."""
+        self.kafka = InProcessBroker(
+            self._directory,
+            self.clock,
+            store=self.store,
+            remote_log_storage_system_enable="true",
+            remote_log_storage_manager_class_name=LOCAL_CLASS,
+            **{
+                "rlmm.config.remote.log.metadata.topic.num.partitions": "1",
+                "rsm.config.dir": "/not/used",
+            },
+        )
+
+    async def create(self) -> None:
+        self.topic_id = self.kafka.create(
+            "t",
+            remote_storage_enable="true",
+            segment_bytes="1048576",
+            local_retention_bytes="1",
+            retention_ms="-1",
+            local_retention_ms="-1",
+        )
+        await eventually_async(lambda: self.tier_states() is not None)
+
+    @property
+    def tiering(self) -> Tiering:
+        found = self.kafka.node.tiering
+        assert found is not None
+        return found
+
+    @property
+    def partition(self) -> Partition:
+        return self.kafka.partition("t")
+
+    @property
+    def log(self) -> Log:
+        return self.partition.log
+
+    def tier_states(self) -> Any:
+        return self.tiering.tiers["t", 0].states
+
+    def append(self, count: int = _BATCHES) -> None:
+        for _ in range(count):
+            self.partition.leading().append_from_client(
+                batch(_VALUE, timestamp=self.clock.now_ms()), 1, self.clock.now_ms()
+            )
+
+    async def work(self) -> None:
+        """Run the periodic work once, and wait until it has ended."""
+        self.tiering.work()
+        await eventually_async(lambda: not self.tiering.is_busy)
+        self.tiering.work()
+        await eventually_async(lambda: not self.tiering.is_busy)
+        self.log.delete_old_segments(self.clock.now_ms(), self.partition.high_watermark)
+
+    async def fetch(self, offset: int) -> Any:
+        exchange = self.kafka.begin(fetch_request(("t", 0, offset)), 11)
+        await eventually_async(lambda: exchange.is_done)
+        return only(exchange.response)
+
+    async def read_all(self) -> int:
+        """Read all records; how many there are."""
+        offset = 0
+        while offset < self.log.end_offset:
+            found = await self.fetch(offset)
+            assert found.error_code == 0
+            for _, header in batches(memoryview(bytes(found.records))):
+                assert header.base_offset == offset
+                offset = header.end_offset
+        return offset
+
+    def segments(self) -> set[str]:
+        """The segments that have objects, by their name."""
+        return {key.rpartition("/")[2].partition(".")[0] for key in self.store.objects}
+
+
+def run(directory: Path, scenario: Callable[[TieredNode], Awaitable[None]]) -> None:
+    """Run a scenario with a started node that has the topic."""
+
+    async def whole() -> None:
+        node = TieredNode(directory)
+        node.start()
+        await node.create()
+        await scenario(node)
+        node.kafka.node.abort()
+
+    asyncio.run(whole())
+
+
+def test_closed_segments_are_read_from_the_tier_after_they_have_gone(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        assert len(node.segments()) == 4 - 1
+        assert (node.log.first_offset, node.log.start_offset) == (0, 45)
+        assert await node.read_all() == _BATCHES
+
+    run(tmp_path, scenario)
+
+
+def test_a_store_that_fails_is_never_out_of_range(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        node.store.failures = 1
+        found = await node.fetch(3)
+        assert (found.error_code, found.records or b"") == (Error.UNKNOWN_SERVER_ERROR, b"")
+        assert await node.read_all() == _BATCHES
+
+    run(tmp_path, scenario)
+
+
+def test_what_a_failed_copy_leaves_is_deleted_and_the_copy_repeated(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        for failing in range(1, 9):
+            requests = len(node.store.requests)
+            node.store.fail_at = requests + failing
+            await node.work()
+        assert len(node.segments()) == 3
+        assert {each.state for each in node.tier_states()} == {SegmentState.COPY_FINISHED}
+        assert await node.read_all() == _BATCHES
+
+    run(tmp_path, scenario)
+
+
+def test_a_node_that_was_killed_while_it_copied_begins_again(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        log = node.log
+        [first, *_] = candidates(log, log.config, -1, log.end_offset, node.clock.now_ms())
+        tier = node.tiering.tiers["t", 0]
+        job = CopyJob.of(
+            log,
+            first,
+            tier.identity,
+            segment_id=b"0123456789abcdef",
+            broker_id=1,
+            now_ms=node.clock.now_ms(),
+        )
+        await node.tiering.metadata.publish(job.segment)
+        node.store.put(f"t-0-{'x' * 22}/left.log", [b"left"])
+        job.run(node.tiering.layout, node.kafka.broker.disk)
+        node.kafka.node.abort()
+
+        node.start()
+        await eventually_async(lambda: node.tier_states() is not None)
+        await node.work()
+        assert len(node.segments()) == 3 + 1, "the one with an unknown name is not ours"
+        assert not any("MDEyMzQ1Njc4OWFiY2RlZg" in key for key in node.store.objects)
+        assert await node.read_all() == _BATCHES
+
+    run(tmp_path, scenario)
+
+
+def test_a_restarted_node_reads_what_it_has_copied_before(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        node.partition.delete_records(20)
+        node.kafka.broker.directories[0].checkpoint(node.kafka.broker.high_watermarks())
+        node.kafka.node.abort()
+
+        node.start()
+        await eventually_async(lambda: node.tier_states() is not None)
+        assert (node.log.first_offset, node.log.start_offset) == (20, 45)
+        assert (await node.fetch(19)).error_code == Error.OFFSET_OUT_OF_RANGE
+        found = await node.fetch(20)
+        assert next(batches(memoryview(bytes(found.records))))[1].base_offset == 20
+
+    run(tmp_path, scenario)
+
+
+def test_unreadable_metadata_is_skipped(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        topic = node.kafka.partition(REMOTE_LOG_METADATA_TOPIC)
+        for value in (None, b"\x01\x07\x00", b"nonsense"):
+            topic.append(encode_batch([Record(timestamp=1, value=value)]))
+        node.append()
+        await node.work()
+        assert len(node.segments()) == 2 * 4 - 1
+        assert node.tiering.metadata.skipped == 3
+        assert await node.read_all() == 2 * _BATCHES
+
+    run(tmp_path, scenario)
+
+
+def test_the_segments_of_a_deleted_topic_are_deleted_though_the_store_fails(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        node.store.failures = 1
+        await node.kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")]))
+        await eventually_async(lambda: not node.tiering.is_busy)
+        assert node.segments()
+
+        # The leader of the metadata completes it, also after a restart.
+        node.kafka.node.abort()
+        node.start()
+        node.tiering.work()
+        await eventually_async(lambda: list(node.tiering.metadata.led_here()))
+        node.tiering.work()
+        node.clock.advance(60_001)
+        node.tiering.work()
+        await eventually_async(lambda: not node.segments())
+
+    run(tmp_path, scenario)

@@ -1,0 +1,1 @@
+"""Copies closed segments to the object store, reads them from there, and deletes them."""

@@ -1,0 +1,228 @@
+"""Tiered storage of one broker: its partitions, its periodic work, and what is shared by them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+
+from wirekafka.broker import Broker
+from wirekafka.clock import Timer
+from wirekafka.errors import KafkaError
+from wirekafka.replication.fetching.throttle import ReplicationThrottle
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.server.tiering.copier import Copier, CopyFailed, note_copied
+from wirekafka.server.tiering.partition_tier import PartitionTier
+from wirekafka.server.tiering.remote_metadata import RemoteMetadata
+from wirekafka.server.tiering.settings import MetadataTopicOptions
+from wirekafka.server.tiering.work import ReaderPool, Run, run_in_own_thread
+from wirekafka.tiered.counters import TierCounters
+from wirekafka.tiered.layout import Layout
+from wirekafka.tiered.remote_reader import RemoteReader
+from wirekafka.tiered.remote_segment import RemoteSegment, TieredPartition
+from wirekafka.tiered.store import StoreError
+
+logger = logging.getLogger(__name__)
+
+_CHUNK_CACHE_BYTES = 64 << 20
+_INDEX_CACHE_BYTES = 32 << 20
+_ORPHANED_MS = 60_000
+_Work = Callable[[], Awaitable[None]]
+
+
+class Tiering:
+    """The tiered partitions of a broker (`replication.partition.tiering.Tiering`)."""
+
+    def __init__(self, broker: Broker, layout: Layout, run: Run | None = None):
+        config = broker.config
+        self._broker = broker
+        self.layout = layout
+        self._pool = (
+            None
+            if run is not None
+            else ReaderPool(
+                config.remote_log_reader_threads, config.remote_log_reader_max_pending_tasks
+            )
+        )
+        self._read_run: Run = run or self._pool.run  # type: ignore[union-attr]
+        self.metadata = RemoteMetadata(broker, MetadataTopicOptions.of(config))
+        self.reader = RemoteReader(
+            layout,
+            index_bytes=min(
+                config.remote_log_index_file_cache_total_size_bytes, _INDEX_CACHE_BYTES
+            ),
+            chunk_bytes=_CHUNK_CACHE_BYTES,
+        )
+        self._fetch_rate = ReplicationThrottle(
+            broker.node_id,
+            lambda: broker.config.remote_log_manager_fetch_max_bytes_per_second,
+            config.remote_log_manager_fetch_quota_window_num,
+            config.remote_log_manager_fetch_quota_window_size_seconds * 1_000,
+        )
+        self.counters: dict[str, TierCounters] = {}
+        """What was done, by topic."""
+        self.copier = Copier(broker, self.metadata, layout, run or run_in_own_thread)
+        self.copier.counters = self._counters_of
+        self.copier.deleted = self._deleted
+        self.tiers: dict[tuple[str, int], PartitionTier] = {}
+        """The tiered partitions that are placed here."""
+        self._tasks: dict[tuple[str, TieredPartition], asyncio.Task[None]] = {}
+        self._failures: dict[tuple[str, TieredPartition], str] = {}
+        self._copiers = asyncio.Semaphore(config.remote_log_manager_copier_thread_pool_size)
+        self._expirers = asyncio.Semaphore(config.remote_log_manager_expiration_thread_pool_size)
+        self._orphans: dict[TieredPartition, int] = {}
+        """Since when, in ms, partitions have been deleted whose segments still exist."""
+        self._timer: Timer | None = None
+        self._is_stopped = False
+
+    def start(self) -> None:
+        """Begin the periodic work."""
+        self._schedule()
+
+    def stop(self) -> None:
+        """Stop at once: a copy that is under way is repeated after the next start."""
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks.values():
+            task.cancel()
+        self.metadata.stop()
+        if self._pool is not None:
+            self._pool.close()
+
+    # Changes of partitions, from the broker.
+
+    def placed(self, partition: Partition) -> None:
+        """Take over a partition that was placed here, or whose role or configuration changed."""
+        key = partition.topic, partition.index
+        tier = self.tiers.get(key)
+        if tier is not None and tier.partition is not partition:
+            self.forget(tier.partition)
+            tier = None
+        if not partition.log.config.is_tiered:
+            if tier is not None:
+                self.forget(partition)
+                if partition.is_leader:
+                    self._begin_deletion(tier.identity)
+            return
+        if tier is None:
+            tier = self.tiers[key] = PartitionTier(
+                self._broker,
+                partition,
+                metadata=self.metadata,
+                reader=self.reader,
+                run=self._read_run,
+                rate=self._fetch_rate,
+                counters=self._counters_of(partition.topic),
+            )
+            self.metadata.follow(tier.identity)
+        partition.remote = tier
+
+    def forget(self, partition: Partition) -> None:
+        """A partition is no longer here, or no longer tiered."""
+        tier = self.tiers.get((partition.topic, partition.index))
+        if tier is None or tier.partition is not partition:
+            return
+        del self.tiers[partition.topic, partition.index]
+        partition.remote = None
+        self.metadata.unfollow(tier.identity)
+        for kind in ("copy", "expire"):
+            self._failures.pop((kind, tier.identity), None)
+        for kind in ("copy", "expire"):
+            task = self._tasks.pop((kind, tier.identity), None)
+            if task is not None:
+                task.cancel()
+
+    def dropped(self, partition: Partition) -> None:
+        """A partition is about to be deleted: its topic is gone, or the replica moves away."""
+        tier = self.tiers.get((partition.topic, partition.index))
+        if tier is not None and partition.is_leader and self._is_orphaned(tier.identity):
+            self._begin_deletion(tier.identity)
+
+    def failing(self) -> Iterable[tuple[str, TieredPartition]]:
+        """The tasks whose last run has failed, and their partitions."""
+        return list(self._failures)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything that `work` has begun is not done yet."""
+        return bool(self._tasks)
+
+    def work(self) -> None:
+        """Begin what is to be done for each partition, unless it is still being done."""
+        self.metadata.follow_led()
+        for tier in self.tiers.values():
+            note_copied(tier.partition.log, tier.states)
+            if tier.partition.is_leader and tier.states is not None:
+                self._begin("copy", tier.identity, partial(self.copier.copy, tier), self._copiers)
+                expire = partial(self.copier.expire, tier)
+                self._begin("expire", tier.identity, expire, self._expirers)
+        self._delete_orphans()
+
+    def _schedule(self) -> None:
+        interval_ms = self._broker.config.remote_log_manager_task_interval_ms
+
+        def fire() -> None:
+            self.work()
+            if not self._is_stopped:
+                self._timer = self._broker.clock.call_later(interval_ms, fire)
+
+        self._timer = self._broker.clock.call_later(interval_ms, fire)
+
+    def _delete_orphans(self) -> None:
+        """Delete the segments of partitions that are deleted or no longer tiered.
+
+        The leader of such a partition has begun that, but may have failed. The leader of the
+        partition of the metadata topic completes it, a while after it has found the orphan: this
+        broker's metadata may be older than the segments.
+        """
+        now_ms = self._broker.clock.now_ms()
+        found = {each for each, _ in self.metadata.led_here() if self._is_orphaned(each)}
+        self._orphans = {each: self._orphans.get(each, now_ms) for each in found}
+        for partition, since_ms in self._orphans.items():
+            if now_ms - since_ms >= _ORPHANED_MS:
+                self._begin_deletion(partition)
+
+    def _is_orphaned(self, partition: TieredPartition) -> bool:
+        """Whether a partition has been deleted, or its topic is no longer tiered."""
+        image = self._broker.image
+        topic = image.topics_by_id.get(partition.topic_id)
+        if topic is None or partition.number not in topic.partitions:
+            return True
+        return not self._broker.topic_config(topic.name).is_tiered
+
+    def _begin_deletion(self, partition: TieredPartition) -> None:
+        delete_all = partial(self.copier.delete_all, partition)
+        self._begin("deletion", partition, delete_all, self._expirers)
+
+    def _begin(
+        self, kind: str, partition: TieredPartition, work: _Work, limit: asyncio.Semaphore
+    ) -> None:
+        key = kind, partition
+        if key in self._tasks or self._is_stopped:
+            return
+        task = asyncio.get_running_loop().create_task(self._run(key, work, limit))
+        self._tasks[key] = task
+        task.add_done_callback(lambda _: self._tasks.pop(key, None))
+
+    async def _run(
+        self, key: tuple[str, TieredPartition], work: _Work, limit: asyncio.Semaphore
+    ) -> None:
+        kind, (topic, _, index) = key
+        try:
+            async with limit:
+                await work()
+            self._failures.pop(key, None)
+        except (CopyFailed, KafkaError, StoreError, OSError) as error:
+            if self._failures.get(key) != str(error):  # Logged once: it is repeated.
+                self._failures[key] = str(error)
+                logger.warning("%s-%d in remote storage: %s failed: %s", topic, index, kind, error)
+        except Exception:
+            logger.exception("%s-%d in remote storage: %s failed", topic, index, kind)
+
+    def _counters_of(self, topic: str) -> TierCounters:
+        return self.counters.setdefault(topic, TierCounters())
+
+    def _deleted(self, segment: RemoteSegment) -> None:
+        self.reader.forget(segment.id)

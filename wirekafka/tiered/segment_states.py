@@ -1,0 +1,215 @@
+"""The remote segments of one partition, folded from their metadata records."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import NamedTuple
+
+from wirekafka.log.epochs import EpochEntry
+from wirekafka.tiered.remote_segment import RemoteSegment, SegmentState, SegmentUpdate
+
+
+class _Range(NamedTuple):
+    """The part of a readable segment that one leader epoch wrote."""
+
+    start_offset: int
+    end_offset: int
+    segment_id: bytes
+
+
+class _Epoch:
+    """The readable segments of one leader epoch, by offset."""
+
+    __slots__ = ("end_offset", "ranges")
+
+    def __init__(self) -> None:
+        self.ranges: list[_Range] = []
+        self.end_offset = -1
+        """The end of all that was ever copied under the epoch; -1 before the first segment."""
+
+    def add(self, added: _Range) -> None:
+        # A segment that was copied again, by a later leader, supersedes those that it covers.
+        first = bisect_left(self.ranges, added.start_offset, key=_start_of)
+        last = first
+        while last < len(self.ranges) and self.ranges[last].end_offset <= added.end_offset:
+            last += 1
+        self.ranges[first:last] = [added]
+        self.end_offset = max(self.end_offset, added.end_offset)
+
+    def remove(self, segment_id: bytes) -> None:
+        self.ranges = [each for each in self.ranges if each.segment_id != segment_id]
+
+    def at(self, offset: int) -> _Range | None:
+        number = bisect_right(self.ranges, offset, key=_start_of) - 1
+        found = self.ranges[number] if number >= 0 else None
+        return found if found is not None and offset < found.end_offset else None
+
+
+_start_of = itemgetter(0)
+
+
+class SegmentStates:
+    """All known segments of a partition, and which of them are readable.
+
+    A readable segment has been copied completely and is not superseded: for each leader epoch, a
+    later segment that covers the range of another one hides it.
+    """
+
+    __slots__ = ("_epochs", "_segments")
+
+    def __init__(self) -> None:
+        self._segments: dict[bytes, RemoteSegment] = {}
+        self._epochs: dict[int, _Epoch] = {}
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def __iter__(self) -> Iterator[RemoteSegment]:
+        return iter(self._segments.values())
+
+    def get(self, segment_id: bytes) -> RemoteSegment | None:
+        """The segment with an id, in whatever state."""
+        return self._segments.get(segment_id)
+
+    def add(self, segment: RemoteSegment) -> bool:
+        """Replay the record of a new segment; False if it is none: its state is another."""
+        if segment.state is not SegmentState.COPY_STARTED:
+            return False
+        if segment.id not in self._segments:
+            self._segments[segment.id] = segment
+        return True
+
+    def update(self, update: SegmentUpdate) -> bool:
+        """Replay a change of state; False if it does not apply.
+
+        That is if the record of the segment is gone, or the state cannot follow its present one.
+        """
+        segment = self._segments.get(update.id)
+        if segment is None or not segment.state.may_become(update.state):
+            return False
+        custom = update.custom_metadata
+        changed = replace(
+            segment,
+            state=update.state,
+            broker_id=update.broker_id,
+            event_ms=update.event_ms,
+            custom_metadata=segment.custom_metadata if custom is None else custom,
+        )
+        self._segments[update.id] = changed
+        if segment.state is update.state:
+            return True
+        match update.state:
+            case SegmentState.COPY_FINISHED:
+                for number, (epoch, start_offset) in enumerate(changed.epochs):
+                    part = _Range(start_offset, changed.end_of_epoch(number), changed.id)
+                    self._epochs.setdefault(epoch, _Epoch()).add(part)
+            case SegmentState.DELETE_STARTED:
+                self._hide(changed)
+            case SegmentState.DELETE_FINISHED:
+                del self._segments[update.id]
+            case _:
+                pass
+        return True
+
+    def find(self, epoch: int, offset: int) -> RemoteSegment | None:
+        """The readable segment that has a record which that leader epoch wrote."""
+        written = self._epochs.get(epoch)
+        found = None if written is None else written.at(offset)
+        return None if found is None else self._segments[found.segment_id]
+
+    def following(
+        self, segment: RemoteSegment, epochs: Sequence[EpochEntry]
+    ) -> RemoteSegment | None:
+        """The readable segment after another one, in the lineage of a log's leader epochs."""
+        number = bisect_right(epochs, segment.end_offset, key=_start_of_epoch) - 1
+        return None if number < 0 else self.find(epochs[number].epoch, segment.end_offset)
+
+    def end_offset(self, epochs: Sequence[EpochEntry], log_end_offset: int) -> int:
+        """The end of what was copied of a log with these leader epochs; -1 for nothing.
+
+        What was copied under an epoch counts as far as the epoch reaches in this log: the rest
+        is from a leader whose records were lost by an unclean election.
+        """
+        end_of_epoch = log_end_offset
+        for epoch, start_offset in reversed(epochs):
+            written = self._epochs.get(epoch)
+            if written is not None and written.end_offset >= 0:
+                return min(written.end_offset, end_of_epoch)
+            end_of_epoch = start_offset
+        return -1
+
+    def readable_end(self, epochs: Sequence[EpochEntry], from_offset: int) -> int:
+        """How far the readable segments reach without a gap from an offset on."""
+        while True:
+            number = bisect_right(epochs, from_offset, key=_start_of_epoch) - 1
+            found = None if number < 0 else self.find(epochs[number].epoch, from_offset)
+            if found is None:
+                return from_offset
+            end_offset = found.end_offset
+            if number + 1 < len(epochs) and found.epochs[-1].epoch == epochs[number].epoch:
+                # The rest is of a leader whose records were lost.
+                end_offset = min(end_offset, epochs[number + 1].start_offset)
+            from_offset = end_offset
+
+    def in_lineage(self, epochs: Sequence[EpochEntry], log_end_offset: int) -> list[RemoteSegment]:
+        """The segments copied completely that belong to a log with these epochs, by offset."""
+        found = [
+            segment
+            for segment in self._segments.values()
+            if segment.state is SegmentState.COPY_FINISHED
+            and is_in_lineage(segment, epochs, log_end_offset)
+        ]
+        found.sort(key=_place_of)
+        return found
+
+    def _hide(self, segment: RemoteSegment) -> None:
+        for epoch, _ in segment.epochs:
+            written = self._epochs.get(epoch)
+            if written is not None:
+                written.remove(segment.id)
+
+
+def is_in_lineage(
+    segment: RemoteSegment, epochs: Sequence[EpochEntry], log_end_offset: int
+) -> bool:
+    """Whether a segment's records are a log's with these leader epochs, before its end."""
+    if segment.end_offset > log_end_offset:
+        return False
+    known = {
+        entry.epoch: (entry.start_offset, _end_of(epochs, number, log_end_offset))
+        for number, entry in enumerate(epochs)
+    }
+    shared = False
+    last = len(segment.epochs) - 1
+    for number, (epoch, start_offset) in enumerate(segment.epochs):
+        end_offset = segment.end_of_epoch(number)
+        if start_offset == end_offset:
+            continue  # An epoch without records.
+        if epoch not in known:
+            if shared or number == last:
+                return False
+            continue  # Older than the log's first epoch, which begins with the log's start.
+        first, end = known[epoch]
+        if shared and start_offset != first:
+            return False
+        if (number < last and end_offset != end) or (number == last and end_offset > end):
+            return False
+        if not shared and start_offset < first and epoch != epochs[0].epoch:
+            return False
+        shared = True
+    return shared
+
+
+def _end_of(epochs: Sequence[EpochEntry], number: int, log_end_offset: int) -> int:
+    return epochs[number + 1].start_offset if number + 1 < len(epochs) else log_end_offset
+
+
+def _start_of_epoch(entry: EpochEntry) -> int:
+    return entry.start_offset
+
+
+def _place_of(segment: RemoteSegment) -> tuple[int, int]:
+    return segment.start_offset, segment.end_offset
