@@ -46,7 +46,7 @@ def settings(tier: Path) -> dict[str, str]:
 def tiered_kafka(directory: Path, tier: Path, more: Mapping[str, str] = {}) -> Iterator[str]:
     """Yields HOST:PORT of a new Apache Kafka broker that tiers topics in a directory."""
     directory.mkdir(exist_ok=True)
-    port, command = prepare(directory, SMALL_JVM, _lines(settings(tier) | more))
+    port, command = prepare(directory, SMALL_JVM, _lines({**settings(tier), **more}))
     with running(_with_storage(command, directory), directory, port) as bootstrap:
         yield bootstrap
 
@@ -62,7 +62,7 @@ def tiered_kafka_on(
     assert printed.returncode == 0, printed.stderr
     properties = scratch / "server.properties"
     given = dict(line.split("=", 1) for line in printed.stdout.splitlines() if "=" in line)
-    properties.write_text(_lines(given | settings(tier) | more))
+    properties.write_text(_lines({**given, **settings(tier), **more}))
     command = [*java_command(scratch), *SMALL_JVM, "kafka.Kafka", str(properties)]
     with running(_with_storage(command, scratch), scratch, port) as bootstrap:
         yield bootstrap

@@ -143,7 +143,7 @@ def _compared(client: Client, store: Store, layout: Layout) -> tuple[Tier, Audit
 
 
 def _records(client: Client) -> Iterator[MetadataRecord]:
-    """All records of the metadata topic, those of each of its partitions in order."""
+    """All records of the metadata topic, in order within each of its partitions."""
     fetcher = TopicFetcher(client, REMOTE_LOG_METADATA_TOPIC, committed_only=False)
     fetcher.assign(fetcher.offsets(fetcher.partitions(), _EARLIEST))
     ends = fetcher.ends()

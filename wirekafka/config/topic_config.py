@@ -104,7 +104,7 @@ class TopicConfig(TopicOptions):
 
     @property
     def is_tiered(self) -> bool:
-        """Whether closed segments go to remote storage; those of compacted topics never do."""
+        """Whether closed segments go to remote storage; compacted topics never have any there."""
         return self.remote_storage_enable and not self.is_compacted
 
     @property

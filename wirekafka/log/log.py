@@ -387,7 +387,7 @@ class Log:
     ) -> None:
         """Continue, empty, from `offset`: the records since `start_offset` are in remote storage.
 
-        `epochs` are those of the remote records, `producers` the snapshot at `offset`.
+        `epochs` are the leader epochs of the remote records, `producers` the snapshot at `offset`.
         Raises as `truncate_to`.
         """
         assert self.remote is not None, self.name

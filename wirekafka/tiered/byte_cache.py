@@ -30,7 +30,7 @@ class ByteCache:
     def get(self, key: Hashable, load: Callable[[], Buffer]) -> Buffer:
         """The entry of a key, loaded if necessary. Raises what `load` does.
 
-        If `load` fails in one thread, each of those that waited for it tries itself.
+        If `load` fails in one thread, each thread that waited for it tries itself.
         """
         while True:
             with self._lock:

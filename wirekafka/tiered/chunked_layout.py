@@ -23,7 +23,7 @@ _MANIFESTS_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkOptions:
-    """How segments are stored; those that exist are read whatever these are."""
+    """How new segments are stored; existing segments are read whatever the settings are."""
 
     chunk_bytes: int
     key_prefix: str = ""

@@ -54,7 +54,7 @@ class RemoteReader:
     def read(
         self, segment: RemoteSegment, offset: int, max_bytes: int, *, at_least_one: bool
     ) -> FoundBatches:
-        """The batches from the one that has `offset` on, limited as `Log.read` is."""
+        """The batches from the batch with `offset` on, limited as `Log.read` is."""
         found = self._find(segment, offset)
         if found is None:
             return FoundBatches(b"", offset, segment.size_bytes)

@@ -31,7 +31,7 @@ class _Epoch:
         """The end of all that was ever copied under the epoch; -1 before the first segment."""
 
     def add(self, added: _Range) -> None:
-        # A segment that was copied again, by a later leader, supersedes those that it covers.
+        # A segment that a later leader has copied again supersedes the segments that it covers.
         first = bisect_left(self.ranges, added.start_offset, key=_start_of)
         last = first
         while last < len(self.ranges) and self.ranges[last].end_offset <= added.end_offset:

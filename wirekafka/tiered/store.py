@@ -67,7 +67,7 @@ class ObjectStore:
     def of_url(cls, url: str, **options: Any) -> ObjectStore:
         """Open the store of a URL, such as `s3://bucket/prefix` or `file:///mnt/tier`.
 
-        Credentials and endpoints are those of the usual environment variables.
+        Credentials and endpoints come from the usual environment variables.
         Raises KafkaError(INVALID_CONFIG).
         """
         if url.startswith(_FILE):

@@ -37,7 +37,7 @@ def validate_topic(
 ) -> None:
     """Check all overrides a topic is to have, new and kept. Raises KafkaError(INVALID_CONFIG).
 
-    `before` are those that it has now; None if it is created.
+    `before` are its present options; None if it is created.
     """
     for name, value in overrides.items():
         validate_topic_config(name, value)

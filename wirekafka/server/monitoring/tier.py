@@ -1,4 +1,4 @@
-"""Metrics of tiered storage, named as by Kafka's JMX beans, and those of its own health."""
+"""Metrics of tiered storage, named as by Kafka's JMX beans, and metrics of its own health."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ _COUNTERS = (
     ("remotedeleterequests", "deletions", "Segments whose deletion was begun."),
     ("remotedeleteerrors", "failed_deletions", "Deletions that failed, and are repeated."),
     ("buildremotelogauxstaterequests", "starts", "Followers that were to begin from the tier."),
-    ("buildremotelogauxstateerrors", "failed_starts", "Attempts of that which failed."),
+    (
+        "buildremotelogauxstateerrors",
+        "failed_starts",
+        "Failed attempts to start followers from remote storage.",
+    ),
 )
 _GAUGES = (
     ("remotecopylagbytes", "Bytes of closed segments that are not copied yet."),

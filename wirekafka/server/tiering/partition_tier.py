@@ -187,7 +187,7 @@ class PartitionTier:
         return found
 
     def _from(self, segment: RemoteSegment, states: SegmentStates) -> list[RemoteSegment]:
-        """A segment and those that follow it."""
+        """A segment and the segments that follow it."""
         entries = self.partition.log.epochs.entries
         found = [segment]
         while (following := states.following(found[-1], entries)) is not None:

@@ -23,7 +23,7 @@ async def run_inline(job: Job) -> Any:
 
 
 async def run_in_own_thread(job: Job) -> Any:
-    """A `Run` for few and long jobs: one that hangs for ever holds no thread that others need."""
+    """A `Run` for few and long jobs: a job that hangs for ever holds no thread that others need."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
