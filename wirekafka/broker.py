@@ -57,7 +57,7 @@ from wirekafka.replication.partition.internal_topics import (
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.relocation import Relocations
 from wirekafka.replication.partition.replica import NO_LEADER, PartitionIdentity
-from wirekafka.replication.partition.tiering import Tiering
+from wirekafka.replication.partition.tiered_partitions import TieredPartitions
 from wirekafka.replication.partition.waiting import Waiting
 from wirekafka.replication.raft.metadata_log import Sync, sync_inline
 from wirekafka.runtime.observation import Committed
@@ -98,7 +98,7 @@ class Broker:
         """Runs long work while requests are served, then calls back."""
         self.fetching: Fetching = NO_FETCHING
         """Fetches the partitions that other brokers lead."""
-        self.tiering: Tiering | None = None
+        self.tiering: TieredPartitions | None = None
         """Tiered storage; None while it is not enabled."""
         self._directory_of: dict[tuple[str, int], LogDirectory] = {}
         self.directories = locked(self.disk, self.config)

@@ -19,7 +19,7 @@ from wirekafka.cli.output import (
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.fetcher import TopicFetcher
 from wirekafka.errors import KafkaError
-from wirekafka.tiered.audit import Audit, Tier, audited, folded
+from wirekafka.tiered.audit import Tier, TierAudit, audited, folded
 from wirekafka.tiered.chunked_layout import ChunkedLayout, ChunkOptions
 from wirekafka.tiered.layout import Layout
 from wirekafka.tiered.local_layout import FOLDER, LocalLayout
@@ -133,7 +133,7 @@ def _opened(url: str | None, local: str | None, key_prefix: str) -> tuple[Store,
     return store, ChunkedLayout(store, options)
 
 
-def _compared(client: Client, store: Store, layout: Layout) -> tuple[Tier, Audit]:
+def _compared(client: Client, store: Store, layout: Layout) -> tuple[Tier, TierAudit]:
     try:
         objects = list(store.list(""))
     except StoreError as error:
@@ -158,7 +158,7 @@ def _records(client: Client) -> Iterator[MetadataRecord]:
         note(f"skipped {skipped} records that cannot be decoded")
 
 
-def _show(audit: Audit, *, as_json: bool) -> None:
+def _show(audit: TierAudit, *, as_json: bool) -> None:
     rows: list[dict[str, object]] = [
         *({"problem": "hole", "object": key, **_named(segment)} for segment, key in audit.holes),
         *({"problem": "unfinished", "object": "", **_named(each)} for each in audit.unfinished),

@@ -20,7 +20,7 @@ Tier = Mapping[TieredPartition, SegmentStates]
 
 
 @dataclass(slots=True)
-class Audit:
+class TierAudit:
     """What is wrong with a tier."""
 
     holes: list[tuple[RemoteSegment, str]] = field(default_factory=list)
@@ -45,13 +45,13 @@ def folded(records: Iterable[MetadataRecord]) -> dict[TieredPartition, SegmentSt
     return {partition: states for partition, states in tier.items() if len(states)}
 
 
-def audited(tier: Tier, objects: Iterable[StoredObject], layout: Layout) -> Audit:
+def audited(tier: Tier, objects: Iterable[StoredObject], layout: Layout) -> TierAudit:
     """Compare. The objects should be listed before the records are read.
 
     A record is written before the first object of a segment, so that each object which is listed
     has one, unless it is an orphan.
     """
-    audit = Audit()
+    audit = TierAudit()
     listed = {each.key: each for each in objects}
     for states in tier.values():
         for segment in states:

@@ -24,14 +24,14 @@ class LocalLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expiry:
+class RemoteExpiry:
     """What is to be deleted, and the log start offset that is set before."""
 
     start_offset: int
     segments: list[RemoteSegment]
 
 
-def expired(states: SegmentStates, config: TopicConfig, log: LocalLog, now_ms: int) -> Expiry:
+def expired(states: SegmentStates, config: TopicConfig, log: LocalLog, now_ms: int) -> RemoteExpiry:
     """The segments to delete now, oldest first.
 
     Deletions that were begun and copies that were given up are repeated elsewhere.
@@ -64,4 +64,4 @@ def expired(states: SegmentStates, config: TopicConfig, log: LocalLog, now_ms: i
         )
     ]
     deleted.sort(key=lambda segment: segment.start_offset)
-    return Expiry(start_offset=start_offset, segments=deleted)
+    return RemoteExpiry(start_offset=start_offset, segments=deleted)

@@ -32,7 +32,7 @@ _Work = Callable[[], Awaitable[None]]
 
 
 class Tiering:
-    """The tiered partitions of a broker (`replication.partition.tiering.Tiering`)."""
+    """The tiered partitions of a broker (`tiered_partitions.TieredPartitions`)."""
 
     def __init__(self, broker: Broker, layout: Layout, run: Run | None = None):
         config = broker.config

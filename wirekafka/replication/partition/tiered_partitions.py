@@ -7,7 +7,7 @@ from typing import Protocol
 from wirekafka.replication.partition.partition import Partition
 
 
-class Tiering(Protocol):
+class TieredPartitions(Protocol):
     """Copies closed segments of tiered topics to remote storage, and reads them from there."""
 
     def placed(self, partition: Partition) -> None:
