@@ -149,9 +149,17 @@ STORED: Mapping[str, str] = {
     "runtime/timers.py": "Timers._due Timers._heap Timers._queued",
     "security/acl_index.py": "AclIndex._by_id AclIndex._by_pattern",
     "server/monitoring/topics.py": "PartitionCollector._known",
+    "server/tiering/remote_metadata.py": (
+        "RemoteMetadata._wanted _Followed._expected _Followed.states"
+    ),
+    "server/tiering/tiering.py": (
+        "Tiering._failures Tiering._orphans Tiering._tasks Tiering.counters Tiering.tiers"
+    ),
     "telemetry/subscriptions.py": (
         "TelemetrySubscriptions._texts TelemetrySubscriptions._configured"
     ),
+    "tiered/byte_cache.py": "ByteCache._entries ByteCache._loading",
+    "tiered/segment_states.py": "SegmentStates._epochs SegmentStates._segments _Epoch.ranges",
     "console/insight.py": "Inside._rates_now Inside._last_counts",
     "console/sampler.py": "GroupSamples._ends GroupSamples._histories",
     "console/topic_samples.py": "TopicSamples._topics",
@@ -176,7 +184,7 @@ OWN: Mapping[str, str] = {
     "metrics/requests.py": "Requests.apis",
     "quotas/connection_rates.py": "ConnectionRates._rates",
     "replication/fetching/fetcher.py": (
-        "Fetcher._followed Fetcher._changed Fetcher._held_back Fetcher._out_of_range "
+        "Fetcher._followed Fetcher._changed Fetcher._held_back Fetcher._moved Fetcher._out_of_range "
         "Fetcher._unreviewed"
     ),
     "replication/fetching/fetcher_session.py": "FetcherSession.requested",
@@ -209,9 +217,6 @@ OWN: Mapping[str, str] = {
 """Named by the code, the configuration, this node or other nodes."""
 
 PASSING: Mapping[str, str] = {
-    "controller.py": "ControllerRole._waiting",
-    "runtime/runtime.py": "Runtime._waiting",
-    "server/controllers/controller_search.py": "ControllerSearch._waiting",
     "apis/share_fetch.py": "_Answer._topics _Answer._partitions",
     "apis/shared/share_acknowledgements.py": (
         "Acknowledging._results Acknowledging._empty Acknowledging._promises"
@@ -249,6 +254,8 @@ PASSING: Mapping[str, str] = {
     "runtime/lingering.py": "LingeringLog._batches",
     "runtime/machine.py": "Outcome.records Outcome.replies Outcome.timers",
     "server/net.py": "SocketPort._opening",
+    "server/tiering/copier.py": "Copier._copying",
+    "tiered/audit.py": "TierAudit.holes TierAudit.orphans TierAudit.unfinished",
     "server/connections/replies.py": "Replies.buffers",
 }
 """They live as long as a request, an assignment or another computation."""
