@@ -184,8 +184,8 @@ OWN: Mapping[str, str] = {
     "metrics/requests.py": "Requests.apis",
     "quotas/connection_rates.py": "ConnectionRates._rates",
     "replication/fetching/fetcher.py": (
-        "Fetcher._followed Fetcher._changed Fetcher._held_back Fetcher._moved Fetcher._out_of_range "
-        "Fetcher._unreviewed"
+        "Fetcher._followed Fetcher._changed Fetcher._held_back Fetcher._moved "
+        "Fetcher._out_of_range Fetcher._unreviewed"
     ),
     "replication/fetching/fetcher_session.py": "FetcherSession.requested",
     "runtime/observation.py": "Observation._queue",
