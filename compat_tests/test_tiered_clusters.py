@@ -16,6 +16,9 @@ from tests.eventually import eventually
 from wirekafka.protocol.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from wirekafka.protocol.elect_leaders import ElectLeadersRequest
 from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.tiered.audit import TierAudit, audited, folded
+from wirekafka.tiered.local_layout import FOLDER, LocalLayout
+from wirekafka.tiered.store import ObjectStore
 
 _FIRST_MS = 1_700_000_000_000
 _ROUND = 50
@@ -68,6 +71,30 @@ class Tiered:
         assert offset(topic.bootstrap, "t", EARLIEST_LOCAL)[2] > self.appended - 400
         assert topic.read_all() == self.appended
 
+    def append(self, leader: int) -> None:
+        """Append without waiting for anything to be tiered."""
+        topic = TieredTopic(self.cluster.nodes[leader].bootstrap, self.tier, "t", {})
+        topic.produce(_ROUND, _FIRST_MS + self.appended)
+        self.appended += _ROUND * 10
+
+    def leader(self, ask: int) -> int:
+        """The leader, as a broker knows it."""
+        wire = Wire.to(self.cluster.nodes[ask].bootstrap)
+        try:
+            topics = [MetadataRequest.Topic(name="t")]
+            found = wire.ask(MetadataRequest(topics=topics), 12).topics[0].partitions[0]
+            leader: int = found.leader_id
+            return leader
+        finally:
+            wire.close()
+
+    def audit(self) -> TierAudit:
+        """Compare the files of the tier with the metadata."""
+        store = ObjectStore.of_directory(str(self.tier / FOLDER))
+        objects = list(store.list(""))
+        topic = TieredTopic(self.cluster.bootstrap, self.tier, "t", {})
+        return audited(folded(topic.metadata()), objects, LocalLayout(store))
+
     @property
     def _any(self) -> str:
         return self.cluster.nodes[1].bootstrap
@@ -100,3 +127,19 @@ def test_leaders_and_new_replicas_of_both_engines_continue_from_the_tier(tiered:
     tiered.grow_and_read(3)
     tiered.led_by(1, 3)  # And the reverse.
     tiered.grow_and_read(1)
+
+
+@pytest.mark.parametrize("tiered", [(WIREKAFKA, WIREKAFKA, KAFKA)], indirect=True)
+def test_nothing_is_lost_when_leaders_are_killed_while_they_copy(tiered: Tiered) -> None:
+    tiered.led_by(2, 3, 1)
+    for killed in (2, 3, 2):
+        tiered.led_by(killed, *({2, 3, 1} - {killed}))
+        tiered.append(killed)
+        tiered.cluster.kill(killed)
+        eventually(lambda killed=killed: tiered.leader(1) not in (killed, -1), timeout_s=60)
+        tiered.append(tiered.leader(1))
+        tiered.cluster.start(killed)
+    tiered.led_by(2, 3, 1)
+    tiered.grow_and_read(2)
+    audit = tiered.audit()
+    assert (audit.holes, audit.orphans) == ([], [])

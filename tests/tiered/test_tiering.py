@@ -18,6 +18,7 @@ from wirekafka.errors import Error
 from wirekafka.log.log import Log
 from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
 from wirekafka.replication.partition.partition import Partition
+from wirekafka.server.background.housekeeping import Housekeeping
 from wirekafka.server.tiering.settings import LOCAL_CLASS
 from wirekafka.server.tiering.tiering import Tiering
 from wirekafka.tiered.copying import CopyJob, candidates
@@ -207,6 +208,43 @@ def test_a_restarted_node_reads_what_it_has_copied_before(tmp_path: Path) -> Non
         assert (await node.fetch(19)).error_code == Error.OFFSET_OUT_OF_RANGE
         found = await node.fetch(20)
         assert next(batches(memoryview(bytes(found.records))))[1].base_offset == 20
+
+    run(tmp_path, scenario)
+
+
+def test_a_log_whose_start_was_lost_begins_with_the_oldest_segment_that_is_left(
+    tmp_path: Path,
+) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        node.partition.delete_records(20)
+        await node.work()
+        assert len(node.segments()) == 2
+        node.kafka.node.abort()  # Before the start offset was written.
+
+        node.start()
+        await eventually_async(lambda: node.tier_states() is not None)
+        assert (await node.fetch(14)).error_code == Error.OFFSET_OUT_OF_RANGE
+        await node.work()
+        assert node.log.first_offset == 20
+        assert (await node.fetch(20)).error_code == 0
+
+    run(tmp_path, scenario)
+
+
+def test_the_log_start_is_written_when_only_the_remote_part_has_changed(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        housekeeping = Housekeeping(node.kafka.broker, list)
+        housekeeping._checkpoint()
+        node.partition.delete_records(20)
+        housekeeping._checkpoint()
+        node.kafka.node.abort()
+
+        node.start()
+        assert node.log.first_offset == 20
 
     run(tmp_path, scenario)
 

@@ -17,6 +17,7 @@ from wirekafka.testing.engine import Engine
 from wirekafka.testing.hooks.traffic import Traffic
 from wirekafka.testing.lifecycle import Lifecycle, scratch_directory
 from wirekafka.testing.loop_thread import EngineGone
+from wirekafka.testing.memory_tier import MEMORY, SETTINGS, MemoryTier
 from wirekafka.testing.operations import Operations
 from wirekafka.testing.settings import (
     arguments_of,
@@ -52,6 +53,7 @@ class Broker(Operations, Lifecycle):
         users: Mapping[str, str] | None = None,
         acls: Iterable[Allow] | None = None,
         tls: bool = False,
+        tier: str | None = None,
         config: Mapping[str, object] | None = None,
         **options: object,
     ):
@@ -62,12 +64,18 @@ class Broker(Operations, Lifecycle):
         port: 0 takes a free one. process: run in a child process; `when=` must then be picklable,
         and a crash is a real `kill -9`. users: passwords by name; clients log in with
         SCRAM-SHA-512. acls: each an `Allow` or a `Deny`; everything else is denied. None allows
-        everything. tls: encrypt connections, with a certificate made for this broker. config,
-        options: Kafka's, as {"log.retention.ms": 1000} or log_retention_ms=1000.
+        everything. tls: encrypt connections, with a certificate made for this broker.
+        tier: "memory:" keeps closed segments of topics with remote.storage.enable=true in a store
+        in this process, `Broker.tier`, which can be made to fail. config, options: Kafka's, as
+        {"log.retention.ms": 1000} or log_retention_ms=1000.
 
         Raises ValueError for a name or value that Kafka rejects, TypeError for a wrong type.
         """
         self._settings = broker_settings(config, options, arguments_of(Broker))
+        self.tier = _tier(tier, process)
+        """The object store of tiered topics; None without the argument `tier`."""
+        if self.tier is not None:
+            self._settings = {**SETTINGS, **self._settings}
         self._security = Security.of(users, acls, tls).certified(host, self._settings)
         self._topics = wanted_topics(topics)
         self._kept = None if directory is None else directory_name(directory)
@@ -105,6 +113,7 @@ class Broker(Operations, Lifecycle):
                 port=self._wanted_port,
                 protocol=self._security.protocol,
                 syncs=self._kept is not None,
+                store=self.tier,
             )
         )
         try:
@@ -235,3 +244,13 @@ def _engine_class(in_process: bool) -> Callable[[Setup], Engine]:
     from wirekafka.testing.remote import RemoteEngine
 
     return RemoteEngine
+
+
+def _tier(url: str | None, in_process: bool) -> MemoryTier | None:
+    if url is None:
+        return None
+    if url != MEMORY:
+        raise ValueError(f"tier={url!r}: it is {MEMORY!r}, or None for a tier set by config=")
+    if in_process:
+        raise ValueError("a tier in memory is in this process: leave out process=True")
+    return MemoryTier()

@@ -161,6 +161,7 @@ class Engine:
                 net=self._place.net,
                 hook=self._hook,
                 recover=None,
+                store=self._setup.store,
                 sync=sync_inline,
             ),
         )

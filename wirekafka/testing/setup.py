@@ -13,6 +13,7 @@ from wirekafka.server.net import Net, SocketNet
 from wirekafka.server.node import Node
 from wirekafka.testing.hooks.traffic import Recorder
 from wirekafka.testing.loop_thread import LoopThread
+from wirekafka.tiered.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,8 @@ class Setup:
     port: int = 0
     protocol: str = "PLAINTEXT"
     syncs: bool = False
+    store: Store | None = None
+    """The object store of tiered topics in place of a configured one."""
     other_listeners: tuple[str, ...] = ()
     """Listeners beside the listener for clients, as in `listeners`."""
 

@@ -182,7 +182,7 @@ class Housekeeping:
     def _checkpoint(self) -> None:
         """Write the offset checkpoints, unless no offset has changed."""
         offsets = [
-            (partition.high_watermark, partition.log.start_offset, partition.log.recovery_point)
+            (partition.high_watermark, partition.start_offset, partition.log.recovery_point)
             for partition in self._broker.partitions.values()
         ]
         if offsets == self._checkpointed:

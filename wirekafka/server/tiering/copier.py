@@ -97,6 +97,7 @@ class Copier:
         if not partition.is_leader or states is None or log.remote is None:
             return
         now_ms = self._broker.clock.now_ms()
+        self._raise_lost_start(tier, states)
         copied_end = log.remote.copied_end_offset
         local = LocalLog(
             epochs=log.epochs.entries,
@@ -115,6 +116,20 @@ class Copier:
             if not partition.is_leader:
                 return
             await self.delete(segment)
+
+    def _raise_lost_start(self, tier: PartitionTier, states: SegmentStates) -> None:
+        """Begin the log with the oldest records that are anywhere, if its checkpoint was lost."""
+        log = tier.partition.log
+        entries = log.epochs.entries
+        owned = states.in_lineage(entries, log.end_offset)
+        oldest = min([log.start_offset, *(segment.start_offset for segment in owned)])
+        if entries:
+            # Remote records are found by their epochs: none is read below the first of them.
+            oldest = min(max(oldest, entries[0].start_offset), log.start_offset)
+        if oldest > log.first_offset:
+            logger.info("%s begins at offset %d: nothing older is left", log.name, oldest)
+            log.advance_start(oldest)
+            tier.partition.wake()
 
     async def delete_all(self, partition: TieredPartition) -> None:
         """Delete all segments of a partition that is deleted or no longer tiered."""

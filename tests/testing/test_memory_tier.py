@@ -1,0 +1,79 @@
+"""`Broker(tier="memory:")`: tiered topics, whose store fails or forgets as a test wants."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+import wirekafka
+from tests.eventually import eventually
+
+_RECORDS = 60
+
+
+def _filled(broker: wirekafka.Broker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    topic = NewTopic(
+        "t",
+        1,
+        config={
+            "remote.storage.enable": "true",
+            "segment.bytes": "1048576",
+            "local.retention.bytes": "1",
+        },
+    )
+    admin.create_topics([topic])["t"].result(10)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for _ in range(_RECORDS):
+        producer.produce("t", bytes(70_000))
+        producer.flush(10)
+
+
+def _read(broker: wirekafka.Broker) -> int:
+    """Read all records; how many there are."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"})
+    consumer.assign([TopicPartition("t", 0, 0)])
+    offsets: list[int] = []
+
+    def has_ended() -> bool:
+        for message in consumer.consume(100, 0.2):
+            if message.error():
+                raise KafkaException(message.error())
+            offsets.append(message.offset())
+        return offsets[-1:] == [_RECORDS - 1]
+
+    eventually(has_ended)
+    consumer.close()
+    assert offsets == list(range(_RECORDS))
+    return len(offsets)
+
+
+def test_segments_are_in_the_tier_and_a_store_that_fails_is_survived() -> None:
+    with wirekafka.Broker(tier="memory:") as broker:
+        assert broker.tier is not None
+        broker.tier.fail(3)
+        _filled(broker)
+        # Three objects for each of four closed segments.
+        eventually(lambda: broker.tier is not None and len(broker.tier.objects) == 4 * 3)
+        broker.tier.fail(1)
+        assert _read(broker) == _RECORDS
+        broker.crash()
+        broker.restart()
+        assert _read(broker) == _RECORDS
+
+
+def test_lost_objects_are_named() -> None:
+    with wirekafka.Broker(tier="memory:") as broker:
+        assert broker.tier is not None
+        _filled(broker)
+        eventually(lambda: broker.tier is not None and len(broker.tier.objects) == 4 * 3)
+        assert broker.tier.lose(".log") == 4
+        assert not any(key.endswith(".log") for key in broker.tier.objects)
+
+
+def test_only_a_store_in_memory_can_be_had() -> None:
+    with pytest.raises(ValueError, match="it is 'memory:'"):
+        wirekafka.Broker(tier="s3://bucket")
+    with pytest.raises(ValueError, match="process=True"):
+        wirekafka.Broker(tier="memory:", process=True)
