@@ -59,7 +59,6 @@ from wirekafka.replication.partition.relocation import Relocations
 from wirekafka.replication.partition.replica import NO_LEADER, PartitionIdentity
 from wirekafka.replication.partition.tiered_partitions import TieredPartitions
 from wirekafka.replication.partition.waiting import Waiting
-from wirekafka.replication.raft.metadata_log import Sync, sync_inline
 from wirekafka.runtime.observation import Committed
 from wirekafka.security.authorizer import Authorizer
 from wirekafka.telemetry.instances import ClientTelemetry
@@ -94,8 +93,8 @@ class Broker:
         self.dynamic = DynamicConfig(self)
         self.sync_later: Callable[[Partition], None] | None = None
         """The `Replica.sync_later` of new partitions."""
-        self.run_apart: Sync = sync_inline
-        """Runs long work while requests are served, then calls back."""
+        self.run_apart = foundation.run_apart
+        """Reads the files of config providers while requests are served, then calls back."""
         self.fetching: Fetching = NO_FETCHING
         """Fetches the partitions that other brokers lead."""
         self.tiering: TieredPartitions | None = None
@@ -136,7 +135,7 @@ class Broker:
         self.controller_channel = self.source.channel
         self.source.load()
         self.metadata_snapshots = SnapshotSchedule(self.quorum, self.metadata, now_ms)
-        self.dynamic.load()
+        self.dynamic.load(self.image)
         self._membership = Membership(
             self.controller_channel,
             self.metadata,
@@ -231,7 +230,7 @@ class Broker:
         Raises UnusableDirectory, CorruptLog, KafkaError, OSError.
         """
         await self.source.catch_up()
-        self.dynamic.load()
+        self.dynamic.load(self.image)
         self._load_logs()
         await self.source.start()
         await self._membership.join(endpoints)

@@ -12,11 +12,10 @@ from typing import Any, TypeVar
 from wirekafka.clock import Clock
 from wirekafka.codec.message import Message
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.checks.constraints import is_applicable
-from wirekafka.config.checks.listener_update import usable
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
+from wirekafka.metadata.broker.dynamic_config import DynamicConfig, settings_in
 from wirekafka.metadata.broker.source import Published
 from wirekafka.metadata.controller.command import ControllerCommand
 from wirekafka.metadata.controller.controller import Controller
@@ -52,8 +51,9 @@ class ControllerParts:
     `voter` is this node; `voters` are the configured voters, which count until the log has a voter
     set. `endpoints` are this node's controller listeners, `listener` the name of the listener for
     requests between controllers. `published` is the image of the committed metadata. `bootstrap`
-    are the first records of a new cluster; `sync` runs the log's fsyncs; `failed` is called when an
-    observer of the log has failed too often, and the node must stop.
+    are the first records of a new cluster; `sync` runs the log's fsyncs, `run_apart` reads the
+    files of config providers; `failed` is called when an observer of the log has failed too often,
+    and the node must stop.
     """
 
     config: BrokerConfig
@@ -70,6 +70,7 @@ class ControllerParts:
     published: Published
     bootstrap: Sequence[Message]
     sync: Sync = sync_inline
+    run_apart: Sync = sync_inline
     failed: Callable[[Exception], None] | None = None
     resolve: Resolve = unresolved
 
@@ -97,6 +98,9 @@ class ControllerRole:
         """Looks up the host names that get quotas."""
         self.parts = parts
         """The dependencies."""
+        self.run_apart = parts.run_apart
+        """Reads the files of config providers while requests are served, then calls back."""
+        self._dynamic = DynamicConfig(self)
         self._waiting: dict[Promise[Any], None] = {}
         self._term: Runtime | None = None
         self._claimed: Promise[None] = Promise()
@@ -140,7 +144,7 @@ class ControllerRole:
         if self.is_alone:
             self.raft.check_alone()
             self.quorum.commit(self.quorum.end_offset)
-        self._configure()
+        self._dynamic.load(self.committed_image)
 
     @property
     def is_alone(self) -> bool:
@@ -266,17 +270,11 @@ class ControllerRole:
             isinstance(record, r.ConfigRecord) and record.resource_type == BROKER
             for record in committed.records
         ):
-            self._configure()
+            image = self.image if self.is_active else self.committed_image
+            self._dynamic.apply(*settings_in(image, self.node_id))
 
-    def _configure(self) -> None:
-        image = self.image if self.is_active else self.committed_image
-        config = usable(
-            self.parts.config.with_dynamic(
-                image.config(BROKER, ""), image.config(BROKER, str(self.node_id))
-            )
-        )
-        if is_applicable(config):
-            self.config = config
+    def configured(self) -> None:
+        """Do nothing: every command reads the options that it depends on (`Configured`)."""
 
     def _fail(self, error: KafkaError) -> None:
         """Stop the node after a failed sync, and fail all waiting commands."""

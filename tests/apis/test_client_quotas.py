@@ -1,5 +1,7 @@
 """AlterClientQuotas and DescribeClientQuotas, with Kafka's messages for invalid requests."""
 
+from types import coroutine
+
 import pytest
 
 from tests.metadata.cluster import Cluster
@@ -8,8 +10,8 @@ from wirekafka.apis.describe_client_quotas import (
     describe_client_quotas,
     describe_client_quotas_failure,
 )
+from wirekafka.apis.shared.turns import ELEMENTS_PER_TURN
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller import quotas
 from wirekafka.metadata.controller.quotas import ANY, DEFAULT, EXACT
 from wirekafka.protocol.alter_client_quotas import AlterClientQuotasRequest
 from wirekafka.protocol.describe_client_quotas import DescribeClientQuotasRequest
@@ -226,12 +228,33 @@ def test_an_invalid_filter_is_refused(cluster, components, error, message):
     assert (response.error_code, response.error_message, response.entries) == (error, message, None)
 
 
-def test_a_request_of_many_entities_looks_through_the_stored_quotas_once(cluster, monkeypatch):
-    looked = []
-    entities = quotas.entities
-    monkeypatch.setattr(
-        quotas, "entities", lambda image: [looked.append(image), entities(image)][1]
-    )
-    alter(cluster, *(({"user": f"u{n}"}, {"producer_byte_rate": 1.0}) for n in range(600)))
-    assert len(looked) == 1
+class Unread(dict):
+    """Stored quotas that nobody looks through."""
+
+    def items(self):
+        raise AssertionError("looked through")
+
+    __iter__ = keys = values = items
+
+
+def test_changes_look_up_the_quotas_they_change_however_many_are_stored(cluster):
+    stored = cluster.controller.machine.image.security
+    changes = [({"user": f"u{n}"}, {"producer_byte_rate": 1.0}) for n in range(600)]
+    stored.quotas = Unread(stored.quotas)
+    assert set(alter(cluster, *changes)) == {(0, None)}
+    stored.quotas = dict(dict.items(stored.quotas))
     assert len(describe(cluster, ("user", ANY, None))) == 600
+
+
+def test_a_list_of_many_quotas_takes_several_turns(cluster, monkeypatch):
+    turns = []
+
+    @coroutine
+    def counted():
+        turns.append(None)
+        yield from ()
+
+    alter(cluster, *(({"user": f"u{n}"}, {"producer_byte_rate": 1.0}) for n in range(600)))
+    monkeypatch.setattr("wirekafka.apis.shared.turns.next_turn", counted)
+    assert len(describe(cluster, ("user", ANY, None))) == 600
+    assert len(turns) == 1200 // ELEMENTS_PER_TURN

@@ -14,6 +14,7 @@ from wirekafka.apis.shared.local_channel import LocalChannel
 from wirekafka.codec.batch import batches, read_header
 from wirekafka.codec.record import decode_records
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.reference import value_of
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.controller import ControllerParts, ControllerRole
 from wirekafka.errors import Error, KafkaError
@@ -25,10 +26,17 @@ from wirekafka.metadata.broker.membership import Membership
 from wirekafka.metadata.broker.publish import Publisher
 from wirekafka.metadata.controller.channel import Registration
 from wirekafka.metadata.controller.command import Decision
+from wirekafka.metadata.controller.configs import (
+    AlterConfigs,
+    ConfigChange,
+    ConfigOperation,
+    ResourceChanges,
+)
 from wirekafka.metadata.controller.features import INITIAL, bootstrap_features
 from wirekafka.metadata.controller.registration import Endpoint
 from wirekafka.metadata.controller.topics import CreateTopics, NewTopic
 from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.metadata.image.image import BROKER as BROKER_CONFIG
 from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.protocol.records.control import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 from wirekafka.protocol.records.metadata import (
@@ -78,7 +86,14 @@ class Idle:
 class Node:
     """One start of a node's metadata on a directory."""
 
-    def __init__(self, path, endpoints=(CONTROLLER[:3],), sync=sync_inline, settings=None):
+    def __init__(
+        self,
+        path,
+        endpoints=(CONTROLLER[:3],),
+        sync=sync_inline,
+        settings=None,
+        run_apart=sync_inline,
+    ):
         self.failures = []
         failed = self.failures.append
         incarnation_id = next(incarnations).to_bytes(16)
@@ -104,6 +119,7 @@ class Node:
                 bootstrap=bootstrap_features(),
                 sync=sync,
                 failed=failed,
+                run_apart=run_apart,
             )
         )
         self.feed, self.quorum = self.role.feed, self.role.quorum
@@ -795,3 +811,39 @@ def test_a_vote_is_stored_once_descriptors_are_free(path):
     node.clock.advance(500)
     medium.end()
     assert stored == [None] and election.is_durable
+
+
+def test_values_of_config_providers_are_read_apart_and_an_older_change_never_replaces_a_newer(
+    path, tmp_path
+):
+    (tmp_path / "secrets").write_text("key=first\n")
+    option, waiting = "listener.name.tls.ssl.key.password", []
+    settings = {
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
+    node = Node(
+        path, settings=settings, run_apart=lambda run, done: waiting.append((run, done))
+    ).start()
+
+    def change(value):
+        changes = ResourceChanges(
+            BROKER_CONFIG, "1", [ConfigChange(option, ConfigOperation.SET, value)]
+        )
+        assert node.submit(AlterConfigs([changes])) == [None]
+
+    def password():
+        text = node.role.config.sources.text(option)
+        return text and value_of(text)
+
+    reference = f"${{file:{tmp_path}/secrets:key}}"
+    change(reference)
+    assert password() is None, "nothing is read before the change is stored"
+    sync_inline(*waiting.pop())
+    assert password() == "first"
+    change(reference)
+    change("second")
+    assert password() == "second", "a value without references is used at once"
+    sync_inline(*waiting.pop())
+    assert password() == "second"
+    node.stop()

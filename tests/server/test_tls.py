@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
+from asyncio import _get_running_loop
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from tests.certificates import PASSWORD, Authority, Issued, client_context
 from tests.config.test_small_file import hostile_paths
 from tests.eventually import eventually
 from tests.raw_client import RawClient
+from wirekafka.config import sources
 from wirekafka.config.option import Type
 from wirekafka.config.options import SecurityOptions, rows
+from wirekafka.config.reference import value_of
 from wirekafka.protocol.api_versions import ApiVersionsRequest
 from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.server.node import Node
 from wirekafka.testing import Broker
 
 _HOST = "127.0.0.1"
@@ -481,3 +485,31 @@ def test_a_new_name_is_accepted_where_that_is_allowed(start: Start, authority: A
     other = authority.issue("O=Example,CN=other", _HOST)
     assert alter(broker, keystore_location=other.pem()) is None
     eventually(lambda: serial_of(broker, authority) == other.chain[0].serial_number)
+
+
+def test_neither_the_broker_nor_its_controller_reads_what_config_providers_name_on_the_event_loop(
+    start: Start, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = authority.issue("O=Example,CN=broker", _HOST, "localhost")
+    (tmp_path / "secrets").write_text(f"store={new.pem()}\n")
+    broker = start(
+        listeners=f"SSL://{_HOST}:0,PLAINTEXT://{_HOST}:0",
+        config_providers="file",
+        config_providers_file_class=_FILE_PROVIDER,
+    )
+    look_up, threads = sources.with_references, []
+
+    def noting(*arguments: Any) -> Any:
+        threads.append("the event loop" if _get_running_loop() else "a thread")
+        return look_up(*arguments)
+
+    monkeypatch.setattr(sources, "with_references", noting)
+    assert alter(broker, keystore_location=f"${{file:{tmp_path}/secrets:store}}") is None
+    node = broker._engine._node
+    assert isinstance(node, Node)
+    name = "listener.name.ssl.ssl.keystore.location"
+    roles = node.broker, node.broker.controller
+    eventually(
+        lambda: all(value_of(each.config.sources.text(name) or "") == new.pem() for each in roles)
+    )
+    assert set(threads) == {"a thread"}

@@ -6,7 +6,7 @@ from wirekafka.apis.shared.call import Call, ControllerCall
 from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.quotas import AlterQuotas, QuotaChange, hosts, in_order
+from wirekafka.metadata.controller.quotas import AlterQuotas, QuotaChange, host_of, in_order
 from wirekafka.protocol.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -28,7 +28,8 @@ async def alter_client_quotas(
         raise refusal(CLUSTER)
     turns = Turns()
     changes = await turns.map(_change, request.entries)
-    unknown = {host for host in hosts(changes) if await _address(host, call) is None}
+    hosts = dict.fromkeys(await turns.map(host_of, changes))
+    unknown = {host for host in hosts if host and await _address(host, call) is None}
     outcome = await call.controller.submit(AlterQuotas(changes, request.validate_only, unknown))
     return AlterClientQuotasResponse(
         entries=await turns.map(lambda each: _result(*each), outcome.items())

@@ -61,10 +61,15 @@ class AddressQuotas:
 
     def change(self, address: str | None, limit: float | None) -> None:
         """Set the quota of an address or a host name, or the default; None removes it."""
-        if address is not None and not is_address(address):
+        if address is None:
+            self._set(None, limit)
+            return
+        try:
+            name = str(ip_address(address))
+        except ValueError:
             self._change_host(address, limit)
         else:
-            self._set(None if address is None else _normal(address), limit)
+            self._set(name, limit)
 
     def _change_host(self, name: str, limit: float | None) -> None:
         known = self._hosts.pop(name, None)

@@ -99,7 +99,7 @@ class ClientQuotas:
     def of_broker(cls, config: BrokerConfig, resolve: Resolve = unresolved) -> ClientQuotas:
         """The quotas on bytes and work, before any is stored."""
         windows = Windows(config.quota_window_num, config.quota_window_size_seconds * 1000)
-        return cls(windows, (PRODUCE, FETCH, REQUEST), resolve)
+        return cls(windows, (PRODUCE, FETCH, REQUEST, CONNECTIONS), resolve)
 
     @classmethod
     def of_controller(cls, config: BrokerConfig) -> ClientQuotas:
@@ -147,9 +147,11 @@ class ClientQuotas:
     def change(self, entity: Entity, quota: str, limit: float | None) -> None:
         """Set a quota, or remove it with None."""
         entity = tuple(sorted(entity, key=lambda part: part[0]))
-        if quota == CONNECTIONS and entity[0][0] == IP:
-            self.addresses.change(entity[0][1], limit)
         if quota not in self._enforced:
+            return
+        if quota == CONNECTIONS:
+            if entity[0][0] == IP:
+                self.addresses.change(entity[0][1], limit)
             return
         limits = self._quotas.setdefault(quota, {})
         if limit is not None:

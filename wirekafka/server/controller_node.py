@@ -19,6 +19,7 @@ from wirekafka.metadata.broker.source import Foundation, SourceParts
 from wirekafka.metadata.controller.registration import Endpoint
 from wirekafka.metadata.image.committed_image import CommittedImage
 from wirekafka.metadata.image.snapshot_schedule import SnapshotSchedule
+from wirekafka.server.background.syncing import OwnThread
 from wirekafka.server.binding import Bindings
 from wirekafka.server.connections.listener import Listener
 from wirekafka.server.connections.pipeline import Pipeline
@@ -41,6 +42,7 @@ class ControllerNode:
         self._config = config
         self._platform = platform or Platform()
         self._bindings = Bindings(self._platform.net)
+        self._look_ups = OwnThread("look-ups")
         self._directories: list[LogDirectory] = []
         self._published = CommittedImage()
         self._opened: LocalSource | None = None
@@ -77,6 +79,7 @@ class ControllerNode:
 
         Raises ConfigError, UnusableDirectory, CorruptLog, OSError, KafkaError.
         """
+        self._look_ups.start()
         await self.open()
         self._bindings.start_thread()
         self._keep_house_later()
@@ -118,6 +121,7 @@ class ControllerNode:
         await self._bindings.drain()
         self._bindings.stop_thread()
         await self.source.stop()
+        self._look_ups.stop()
         self._snapshots.write_at_stop()
         for directory in self._directories:
             try:
@@ -133,6 +137,7 @@ class ControllerNode:
         self._bindings.stop_thread()
         if self._opened is not None:
             self._opened.abort()
+        self._look_ups.stop()
         for directory in self._directories:
             directory.release()
 
@@ -148,6 +153,7 @@ class ControllerNode:
             source=lambda parts: LocalSource(parts, known),
             controller_endpoints=endpoints,
             sync=platform.sync,
+            run_apart=self._look_ups.run,
             failed=self.fail,
             resolve=platform.net.resolve,
             users=platform.first_users,

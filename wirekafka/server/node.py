@@ -25,7 +25,7 @@ from wirekafka.metadata.controller.registration import Endpoint
 from wirekafka.replication.raft.metadata_log import Sync
 from wirekafka.server.background import recovery_pool
 from wirekafka.server.background.housekeeping import Housekeeping
-from wirekafka.server.background.syncing import sync_in_thread
+from wirekafka.server.background.syncing import OwnThread, sync_in_thread
 from wirekafka.server.binding import Bindings
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.connections.listener import Listener
@@ -116,6 +116,7 @@ class Node:
         self._platform = platform or Platform()
         self._bindings = Bindings(self._platform.net)
         self._housekeeping: Housekeeping | None = None
+        self._look_ups = OwnThread("look-ups")
         self._links: BrokerLinks | None = None
         self.tiering: Tiering | None = None
         """Tiered storage; None while it is not enabled."""
@@ -145,6 +146,7 @@ class Node:
         Raises ConfigError, UnusableDirectory, CorruptLog, OSError, or the KafkaError with which a
         controller refuses the broker.
         """
+        self._look_ups.start()
         await self.open()
         self._bindings.start_thread()
         self._housekeeping = Housekeeping(self.broker, lambda: self.listeners)
@@ -201,6 +203,7 @@ class Node:
         self._bindings.stop_thread()
         await self.broker.stop()
         self._close_links()
+        self._look_ups.stop()
 
     def abort(self) -> None:
         """Stop at once and leave the log directories as a killed process does."""
@@ -209,6 +212,7 @@ class Node:
         self.cut_connections()
         self._bindings.stop_thread()
         self._close_links()
+        self._look_ups.stop()
         self.broker.abort()
 
     def _prepared(self, listener: Listener) -> None:
@@ -309,6 +313,7 @@ class Node:
             source=lambda parts: source(parts, known),
             controller_endpoints=endpoints,
             sync=platform.sync,
+            run_apart=self._look_ups.run,
             failed=self.fail,
             resolve=platform.net.resolve,
             users=platform.first_users,

@@ -1,4 +1,4 @@
-"""The dynamic configuration of a broker: read at the start, checked and applied while it runs."""
+"""The dynamic configuration of a node: read at the start, checked and applied while it runs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ Values = Mapping[str, str]
 
 
 class Configured(Protocol):
-    """A broker, as its dynamic configuration sees it."""
+    """A broker or a controller, as its dynamic configuration sees it."""
 
     config: BrokerConfig
-    image: MetadataImage
     node_id: int
     run_apart: Sync
 
@@ -30,7 +29,7 @@ class Configured(Protocol):
 
 
 class DynamicConfig:
-    """Applies the newest dynamic configuration to a broker."""
+    """Applies the newest dynamic configuration to a broker or a controller."""
 
     def __init__(self, host: Configured):
         self.check: Callable[[Values, Values], Awaitable[None]] = _accept
@@ -41,11 +40,10 @@ class DynamicConfig:
         self._host = host
         self._arrived = 0
 
-    def load(self) -> None:
-        """Add the dynamic settings in the image, before the broker serves anybody."""
+    def load(self, image: MetadataImage) -> None:
+        """Add the dynamic settings in the image, before the node serves anybody."""
         host = self._host
-        own = host.image.config(BROKER, str(host.node_id))
-        config = usable(host.config.with_dynamic(host.image.config(BROKER, ""), own))
+        config = usable(host.config.with_dynamic(*settings_in(image, host.node_id)))
         if is_applicable(config):
             host.config = config
 
@@ -73,6 +71,11 @@ class DynamicConfig:
             self._host.config = config
             self._host.configured()
             self.applied(config)
+
+
+def settings_in(image: MetadataImage, node_id: int) -> tuple[Values, Values]:
+    """The dynamic settings of all brokers, and of one node."""
+    return image.config(BROKER, ""), image.config(BROKER, str(node_id))
 
 
 async def _accept(cluster: Values, own: Values) -> None:

@@ -45,6 +45,8 @@ class Foundation:
     """Creates the controller in this process, or the connection to the cluster's controllers."""
     sync: Sync = sync_inline
     """Runs the metadata log's fsyncs."""
+    run_apart: Sync = sync_inline
+    """Reads the files of config providers, which may be on a network."""
     failed: Callable[[Exception], None] = _ignore
     """Called when an observer of metadata or records has failed too often: the node must stop."""
     measures: Measures | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,7 +66,7 @@ class AlterQuotas(ControllerCommand[dict[Entity, KafkaError | None]]):
     changes: Sequence[QuotaChange]
     validate_only: bool = False
     unknown_hosts: Container[str] = ()
-    """The names in `hosts` without an address."""
+    """The names by `host_of` without an address."""
 
     def decide(
         self, state: ControllerState, now_ms: int
@@ -75,7 +75,7 @@ class AlterQuotas(ControllerCommand[dict[Entity, KafkaError | None]]):
         records: list[Message] = []
         reply: dict[Entity, KafkaError | None] = {}
         repeated = set[Entity]()
-        present = entities(state.image.security)
+        present = state.image.security
         for change in self.changes:
             if change.entity in repeated:
                 continue
@@ -87,25 +87,23 @@ class AlterQuotas(ControllerCommand[dict[Entity, KafkaError | None]]):
                 )
                 continue
             try:
-                records += _changed(change, self.unknown_hosts, present.get(change.entity, {}))
+                records += _changed(change, self.unknown_hosts, present)
                 reply[change.entity] = None
             except KafkaError as error:
                 reply[change.entity] = error
         return Decision(() if self.validate_only else bounded(records), reply)
 
 
-def hosts(changes: Sequence[QuotaChange]) -> set[str]:
-    """Return the host names in place of IP addresses."""
-    return {
-        name
-        for change in changes
-        for kind, name in change.entity
-        if kind == IP and name and _HOST.fullmatch(name) and not is_address(name)
-    }
+def host_of(change: QuotaChange) -> str | None:
+    """Return the host name in place of an IP address, if any."""
+    for kind, name in change.entity:
+        if kind == IP and name and _HOST.fullmatch(name) and not is_address(name):
+            return name
+    return None
 
 
 def _changed(
-    change: QuotaChange, unknown_hosts: Container[str], present: Mapping[str, float]
+    change: QuotaChange, unknown_hosts: Container[str], present: SecurityImage
 ) -> list[Message]:
     allowed = _allowed(change.entity, unknown_hosts)
     records: list[Message] = []
@@ -114,7 +112,7 @@ def _changed(
             if key not in allowed:
                 raise _invalid(f"Invalid configuration key {key}")
             _check(key, value)
-        if present.get(key) != value:
+        if present.quota(change.entity, key) != value:
             records.append(
                 ClientQuotaRecord(
                     entity=[
@@ -172,10 +170,8 @@ class Component(NamedTuple):
     name: str | None
 
 
-def matching(
-    image: SecurityImage, components: Sequence[Component], *, strict: bool
-) -> dict[Entity, dict[str, float]]:
-    """Return the quotas of the entities that match every component.
+def filter_of(components: Sequence[Component], *, strict: bool) -> Callable[[Entity], bool]:
+    """Return what decides whether an entity matches every component.
 
     `strict` leaves out entities with further types. Raises INVALID_REQUEST or UNSUPPORTED_VERSION
     for an invalid filter.
@@ -193,11 +189,7 @@ def matching(
             "Invalid entity filter component combination. IP filter component should "
             "not be used with user or clientId filter component."
         )
-    return {
-        entity: values
-        for entity, values in entities(image).items()
-        if _matches(dict(entity), wanted, strict)
-    }
+    return lambda entity: _matches(dict(entity), wanted, strict)
 
 
 def _check_component(component: Component) -> None:
@@ -226,13 +218,9 @@ def _matches(
     return all(how == ANY or entity[kind] == name for kind, how, name in wanted.values())
 
 
-def entities(image: SecurityImage) -> dict[Entity, dict[str, float]]:
-    """All quotas by entity, in the order in which entities were first set."""
-    found: dict[Entity, dict[str, float]] = {}
-    for record in image.quotas.values():
-        entity = in_order({part.entity_type: part.entity_name for part in record.entity})
-        found.setdefault(entity, {})[record.key] = record.value
-    return found
+def entity_of(record: ClientQuotaRecord) -> Entity:
+    """The entity whose quota a record sets."""
+    return in_order({part.entity_type: part.entity_name for part in record.entity})
 
 
 def enforce(quotas: ClientQuotas, committed: Committed) -> ClientQuotas | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wirekafka.protocol.records import metadata as r
@@ -44,15 +44,18 @@ class SecurityImage:
                 raise AssertionError(f"no part of the image applies {type(record).__name__}")
 
     def _replay_quota(self, record: r.ClientQuotaRecord) -> None:
-        entity = sorted(
-            (part.entity_type, part.entity_name or "", part.entity_name is None)
-            for part in record.entity
+        key = _quota_key(
+            [(part.entity_type, part.entity_name) for part in record.entity], record.key
         )
-        key = (*entity, record.key)
         if record.remove:
             self.quotas.pop(key, None)
         else:
             self.quotas[key] = record
+
+    def quota(self, entity: Sequence[tuple[str, str | None]], name: str) -> float | None:
+        """One quota of an entity, which consists of types with names; None if it is not set."""
+        record = self.quotas.get(_quota_key(entity, name))
+        return None if record is None else record.value
 
     def frozen(self) -> SecurityImage:
         """A copy that stays unchanged while this image changes."""
@@ -77,6 +80,10 @@ class SecurityImage:
         yield from self.acls.values()
         yield from self.scram.values()
         yield from self.tokens.values()
+
+
+def _quota_key(entity: Sequence[tuple[str, str | None]], name: str) -> tuple[Any, ...]:
+    return *sorted([(kind, text or "", text is None) for kind, text in entity]), name
 
 
 def acl_of(record: r.AccessControlEntryRecord) -> Acl:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import chain
 from typing import TypeVar
 
@@ -16,7 +14,6 @@ from wirekafka.errors import KafkaError
 from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.log.log import Log
 from wirekafka.replication.partition.partition import Partition
-from wirekafka.replication.raft.metadata_log import sync_inline
 from wirekafka.server.background.cleaning import Cleaning
 from wirekafka.server.background.relocating import Relocating
 from wirekafka.server.background.syncing import Syncing, sync_in_thread
@@ -58,8 +55,6 @@ class Housekeeping:
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._is_checkpointing = False
         self._syncing = Syncing(broker)
-        # One batch at a time: a converted batch may take up to 64 MiB of memory.
-        self._checks = ThreadPoolExecutor(1, "checks")
         self._sync_task: asyncio.Task[None] | None = None
         self._unsynced_since_ms: dict[Log, int] = {}
         self._has_space = True
@@ -75,7 +70,6 @@ class Housekeeping:
         """Start every timer."""
         config = self._broker.config
         self._syncing.start()
-        self._broker.run_apart = partial(sync_in_thread, pool=self._checks)
         self._relocating.start()
         self._every(_SWEEP_MS, self._sweep_connections)
         self._every(_REVIEW_MS, self._review_limits)
@@ -100,8 +94,6 @@ class Housekeeping:
             timer.cancel()
         self._cleaning.stop()
         self._relocating.stop()
-        self._broker.run_apart = sync_inline
-        self._checks.shutdown(wait=False, cancel_futures=True)
         self._syncing.stop()
 
     def _every(self, interval_ms: int, task: Callable[[], int | None]) -> None:

@@ -166,6 +166,7 @@ def _controller_parts(parts: SourceParts, known: Controllers) -> ControllerParts
         published=parts.published,
         bootstrap=bootstrap_records(disk, directory.path, now_ms, foundation.users),
         sync=foundation.sync,
+        run_apart=foundation.run_apart,
         failed=foundation.failed,
         resolve=foundation.resolve,
     )
