@@ -34,7 +34,7 @@ class MemoryTier:
             return {key: len(data) for key, data in self._objects.items()}
 
     def fail(self, times: int = 1) -> None:
-        """Let the next requests fail, as those of a store that cannot be reached."""
+        """Let the next requests fail, as requests to a store that cannot be reached."""
         with self._lock:
             self._failures = times
 
