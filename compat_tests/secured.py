@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import select
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from compat_tests import apache_kafka
 from compat_tests.wire import CLOSED, SILENT, Wire
@@ -28,6 +30,10 @@ _SILENCE_S = 0.7
 ADMIN = "admin"
 """The super user."""
 _PASSWORD = "secret"
+_OWN_CONTROLLER = "CONTROLLER"
+"""The listener for controllers of wirekafka's broker."""
+_TURNS = 8
+"""The turns of the event loop after which a request that need not wait is served."""
 _SETTINGS = {
     "authorizer.class.name": STANDARD_AUTHORIZER,
     "super.users": f"User:{ADMIN};User:ANONYMOUS",
@@ -44,6 +50,14 @@ _SETTINGS = {
     "group.share.assignment.interval.ms": "0",
     "group.streams.assignment.interval.ms": "0",
 }
+
+
+class Pending(NamedTuple):
+    """A request that may wait in the broker."""
+
+    is_answered: Callable[[], bool]
+    response: Callable[[], Any]
+    """Waits for the response."""
 
 
 class SaslWire(Wire):
@@ -65,6 +79,18 @@ class SaslWire(Wire):
         received = self.exchange(struct.pack(">i", len(sent)) + sent, _SILENCE_S)
         return received if isinstance(received, str) else response_in(received, request, version)
 
+    def begin(self, request: Request, version: int) -> Pending:
+        """Send a request without waiting for its response."""
+        if not self.is_open:
+            self._log_in()
+        client = self._client
+        assert client is not None, "open"
+        client.send(request, version, "wire")
+        return Pending(
+            lambda: bool(select.select([client.socket], [], [], 0)[0]),
+            lambda: client.receive(type(request), version),
+        )
+
     def _log_in(self) -> None:
         shaken = super().ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
         assert shaken != CLOSED and shaken.error_code == 0, shaken
@@ -82,6 +108,15 @@ class KafkaUsers:
 
     def ask(self, user: str, request: Request, version: int) -> Any:
         return self.wire(user).ask(request, version)
+
+    def begin(self, user: str, request: Request, version: int) -> Pending:
+        """Send a request over a connection of its own; it stays open until `close`."""
+        wire = self._wires[f"{user} {len(self._wires)}", False] = SaslWire(self.address, user)
+        return wire.begin(request, version)
+
+    def ask_controller(self, request: Request, version: int) -> Any:
+        """The controller's response to the administrator."""
+        return self.wire(ADMIN, to_controller=True).ask(request, version)
 
     def wire(self, user: str, to_controller: bool = False) -> SaslWire:
         """The user's connection to the broker's or the controller's listener."""
@@ -131,6 +166,53 @@ class OurUsers:
 
     def close(self) -> None:
         self.kafka.stop()
+
+
+class OurPatientUsers(OurUsers):
+    """The same on an event loop, with a listener for controllers: requests may wait."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        super().__init__(
+            listeners=f"PLAINTEXT://broker.test:9092,{_OWN_CONTROLLER}://broker.test:9093",
+            controller_listener_names=_OWN_CONTROLLER,
+        )
+
+    def ask(self, user: str, request: Request, version: int) -> Any:
+        """The response message."""
+        return self.begin(user, request, version).response()
+
+    def begin(
+        self, user: str, request: Request, version: int, listener: str | None = None
+    ) -> Pending:
+        """Send a request over a connection of its own."""
+        exchange = self._turned(
+            lambda: self.kafka.begin(request, version, "wire", listener, f"User:{user}")
+        )
+        return Pending(
+            lambda: self._turned(lambda: exchange).is_done,
+            lambda: self._turned(lambda: exchange).response,
+        )
+
+    def ask_controller(self, request: Request, version: int) -> Any:
+        """The controller's response to the administrator."""
+        return self.begin(ADMIN, request, version, _OWN_CONTROLLER).response()
+
+    def close(self) -> None:
+        self._turned(self.kafka.node.abort)
+        self._loop.close()
+
+    def _turned(self, call: Callable[[], Any]) -> Any:
+        """What a call on the event loop returns, after some turns and a millisecond."""
+
+        async def turn() -> Any:
+            found = call()
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
+            self.clock.advance(1)
+            return found
+
+        return self._loop.run_until_complete(turn())
 
 
 @contextmanager

@@ -69,20 +69,7 @@ class SimulatedBroker:
         return FetchRequest.ReplicaState(replica_id=self.id, replica_epoch=self.epoch)
 
     def _register(self, cluster_id: str) -> None:
-        kind = BrokerRegistrationRequest
-        request = kind(
-            broker_id=self.id,
-            cluster_id=cluster_id,
-            incarnation_id=uuid4().bytes,
-            listeners=[kind.Listener(name="PLAINTEXT", host=HOST, port=PORT, security_protocol=0)],
-            features=[
-                kind.Feature(name=name, min_supported_version=first, max_supported_version=last)
-                for name, (first, last) in SUPPORTED.items()
-            ],
-            rack=RACK,
-            log_dirs=[uuid4().bytes],
-            previous_broker_epoch=-1,
-        )
+        request = registration(self.id, cluster_id)
 
         def is_registered() -> bool:
             response = self._wire.ask(request, 4)
@@ -102,18 +89,42 @@ class SimulatedBroker:
         """Send a heartbeat; returns whether the broker may shut down."""
         with self._one_at_a_time:
             response = self._wire.ask(
-                BrokerHeartbeatRequest(
-                    broker_id=self.id,
-                    broker_epoch=self.epoch,
-                    current_metadata_offset=_HAS_ALL,
-                    want_fence=self._wants_fence,
-                    want_shut_down=self._wants_shut_down,
-                    cordoned_log_dirs=[],
-                ),
-                2,
+                heartbeat(self.id, self.epoch, self._wants_fence, self._wants_shut_down), 2
             )
         assert response.error_code == 0, Error(response.error_code)
         return bool(response.should_shut_down)
+
+
+def registration(id: int, cluster_id: str) -> BrokerRegistrationRequest:
+    """The registration of a new start of a broker."""
+    kind = BrokerRegistrationRequest
+    return kind(
+        broker_id=id,
+        cluster_id=cluster_id,
+        incarnation_id=uuid4().bytes,
+        listeners=[kind.Listener(name="PLAINTEXT", host=HOST, port=PORT, security_protocol=0)],
+        features=[
+            kind.Feature(name=name, min_supported_version=first, max_supported_version=last)
+            for name, (first, last) in SUPPORTED.items()
+        ],
+        rack=RACK,
+        log_dirs=[uuid4().bytes],
+        previous_broker_epoch=-1,
+    )
+
+
+def heartbeat(
+    id: int, epoch: int, wants_fence: bool = False, wants_shut_down: bool = False
+) -> BrokerHeartbeatRequest:
+    """The heartbeat of a broker that has all metadata."""
+    return BrokerHeartbeatRequest(
+        broker_id=id,
+        broker_epoch=epoch,
+        current_metadata_offset=_HAS_ALL,
+        want_fence=wants_fence,
+        want_shut_down=wants_shut_down,
+        cordoned_log_dirs=[],
+    )
 
 
 @dataclass(kw_only=True)
