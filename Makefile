@@ -61,10 +61,10 @@ simulate:
 		$(if $(REPLICATION),--replication) $(if $(QUORUM),--quorum) \
 		$(if $(CLUSTER),--cluster)
 
-# The pages of docs/ as a site in build/site.
+# The pages of docs/ as a site in build/site. With --quiet, warnings would not fail it.
 docs:
 	@.ci/set-up --without-java
-	@.venv/bin/python -m mkdocs build --quiet
+	@.venv/bin/python -m mkdocs build
 
 lint:
 	@.ci/set-up --without-java

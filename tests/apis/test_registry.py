@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wirekafka.apis.shared import registry, routes
-from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.call import Call, ClientConnection
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.api_versions import ApiVersionsRequest
 
@@ -59,7 +59,7 @@ def test_every_api_can_report_an_error(declared: registry.Api) -> None:
     for version in range(declared.request.versions.first, declared.request.versions.last + 1):
         call = Call.__new__(Call)
         call.version = version
-        call.principal = "User:ANONYMOUS"
+        call.client = ClientConnection("/127.0.0.1", "", "PLAINTEXT", is_for_controllers=False)
         request = declared.request()
         response = declared.failure(request, KafkaError(Error.UNKNOWN_SERVER_ERROR), call)
         response.encode(version)

@@ -10,7 +10,6 @@ import pytest
 import wirekafka
 from wirekafka.config.broker_config import BrokerConfig, TopicConfig, validate_topic_config
 from wirekafka.config.checks.update import validate_topic
-from wirekafka.config.options import TOPIC
 from wirekafka.errors import Error, KafkaError
 
 # Kafka 4.4.0's own words, taken from LogConfig.validate.
@@ -105,7 +104,6 @@ def test_overrides_replace_the_brokers_values():
 
 def test_a_bare_topic_config_holds_kafkas_defaults(broker):
     assert TopicConfig() == broker.topic_config({})
-    assert len(TOPIC) == 38
 
 
 def test_the_internal_segment_size_may_be_below_the_bound(broker):

@@ -178,7 +178,7 @@ def test_markers_are_removed_one_retention_after_their_transactions_last_record(
     end_transaction(log, 2, commit=False)
     put(log, b"k", b"newest")
     log.roll(NOW_MS)
-    log.producers.advance_high_watermark(log.end_offset)
+    log.producers.forget_stable(log.end_offset)
     log.producers.expire(NOW_MS * 2, 1)
     cleaned = clean(disk, log)
     assert [read_header(batch).base_offset for batch in read_all(log)] == [1, 3, 4]
@@ -429,7 +429,7 @@ class History:
         producer_id = self.random.choice(sorted(self.transactions))
         self.transactions.discard(producer_id)
         end_transaction(self.log, producer_id, commit=self.random.random() < 0.5)
-        self.log.producers.advance_high_watermark(self.log.end_offset)
+        self.log.producers.forget_stable(self.log.end_offset)
 
 
 @pytest.mark.long

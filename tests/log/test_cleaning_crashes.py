@@ -30,7 +30,7 @@ def history() -> SimulatedDisk:
             append(log, encode_batch([Record(timestamp=NOW_MS, key=b"%d" % key, value=value)]))
         append(log, from_producer(2, number, transactional=True))
         end_transaction(log, 2, commit=number % 3 > 0)
-    log.producers.advance_high_watermark(log.end_offset)
+    log.producers.forget_stable(log.end_offset)
     log.roll(NOW_MS)
     log.close()
     log.flush()
@@ -41,7 +41,7 @@ def opened(seed: int) -> tuple[SimulatedDisk, Log]:
     """A copy of that log, in service."""
     disk = history().after_crash(Outcome.ALL_KEPT, seed)
     log = reopened(disk, config=CONFIG, clean=True)
-    log.producers.advance_high_watermark(log.end_offset)
+    log.producers.forget_stable(log.end_offset)
     return disk, log
 
 

@@ -544,7 +544,7 @@ def test_reads_return_the_aborted_transactions_of_their_offsets() -> None:
     end_transaction(log, 2, commit=True)
     append(log, from_producer(1, 1, transactional=True))
     end_transaction(log, 1, commit=False)
-    log.producers.advance_high_watermark(log.end_offset)
+    log.producers.forget_stable(log.end_offset)
     assert log.first_unstable_offset is None
     first = AbortedTransaction(1, 0, 2, 1)
     second = AbortedTransaction(1, 5, 6, 7)

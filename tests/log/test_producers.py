@@ -185,12 +185,12 @@ def test_a_decided_transaction_stays_unstable_until_it_is_replicated(log: Log) -
     log.mark(1, 0)
     assert log.states.first_undecided_offset == 1
     assert log.states.first_unstable_offset == 0
-    log.states.advance_high_watermark(2)
+    log.states.forget_stable(2)
     assert log.states.first_unstable_offset == 0
-    log.states.advance_high_watermark(3)
+    log.states.forget_stable(3)
     assert log.states.first_unstable_offset == 1
     log.mark(2, 0)
-    log.states.advance_high_watermark(4)
+    log.states.forget_stable(4)
     assert log.states.first_unstable_offset is None
 
 
@@ -201,9 +201,9 @@ def test_decided_transactions_are_unstable_from_the_first_of_them_on(log: Log) -
     log.mark(2, 0)
     log.mark(1, 0)
     assert log.states.first_unstable_offset == 0
-    log.states.advance_high_watermark(3)
+    log.states.forget_stable(3)
     assert log.states.first_unstable_offset == 0
-    log.states.advance_high_watermark(4)
+    log.states.forget_stable(4)
     assert log.states.first_unstable_offset is None
 
 
@@ -446,7 +446,7 @@ def test_a_snapshot_and_a_replay_equal_a_scan(
     _scan(batches[cut:], resumed)
     assert resumed.encode_snapshot() == scanned.encode_snapshot()
     for states in (resumed, scanned):
-        states.advance_high_watermark(states.end_offset)
+        states.forget_stable(states.end_offset)
     assert resumed.first_unstable_offset == scanned.first_unstable_offset
     assert resumed.end_offset == scanned.end_offset
 
@@ -474,7 +474,7 @@ def test_the_first_unstable_offset_is_the_first_open_transactional_record(
     for batch in _accepted(history):
         header = read_header(batch)
         states.replay(header, batch)
-        states.advance_high_watermark(states.end_offset)
+        states.forget_stable(states.end_offset)
         if header.is_control:
             opened.pop(header.producer_id, None)
         elif header.is_transactional:

@@ -27,5 +27,9 @@ forwarding over the network and the request pipeline: `server/`.
 5. Express versions with `field("3+")`; a handler branches on `call.version` only where Kafka's
    behaviour differs.
 
-Nothing else has to be registered: `shared/registry.py` imports every module of this package.
+6. Add the name to `ApiName` in `testing/hooks/names.py`, unless only brokers send the request.
+
+`shared/registry.py` imports every module of this package. Two tests list exceptions by name: with
+`forwarded=True`, add the API to `tests/apis/test_registry.py`; if a version of the response cannot
+report a failure, in Kafka either, to `_SAYS_NO_ERROR` in `tests/server/test_pipeline.py`.
 """

@@ -267,7 +267,7 @@ class ProducerStates:
         self.end_offset = header.end_offset
         return completed
 
-    def advance_high_watermark(self, high_watermark: int) -> None:
+    def forget_stable(self, high_watermark: int) -> None:
         """Forget completed transactions that lie wholly below the high watermark."""
         if self.completed:
             self.completed = {
@@ -277,7 +277,7 @@ class ProducerStates:
 
     def advance_start(self, start_offset: int) -> None:
         """Apply a higher log start offset. Producers stay: their sequences still count."""
-        self.advance_high_watermark(start_offset)
+        self.forget_stable(start_offset)
         self.end_offset = max(self.end_offset, start_offset)
 
     def clear(self, end_offset: int) -> None:

@@ -5,6 +5,6 @@ stop order of a node, timers, and work that leaves the event loop (fsync, compac
 Does not belong here: the meaning of a request (`apis`), the storage of records (`log`), and
 decisions of coordinators and the controller, which are pure state machines. Rooms: `connections`,
 `tls`, `peers` (other brokers), `controllers` (the way to the quorum), `background` (housekeeping,
-compaction, recovery) and `monitoring`. Together with `testing` and `cli`, this is the only package
-that may use asyncio freely.
+compaction, recovery), `tiering` (tiered storage) and `monitoring`. Together with `testing` and
+`cli`, this is the only package that may use asyncio freely.
 """

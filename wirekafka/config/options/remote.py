@@ -1,4 +1,4 @@
-"""Options of tiered storage (KIP-405), known so that a file that sets them is accepted."""
+"""Options of tiered storage (KIP-405): the store, its metadata, limits of copies and reads."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class Replica(Watched):
         self.high_watermark = offset
         producers = self.log.producers
         if producers.completed:
-            producers.advance_high_watermark(offset)
+            producers.forget_stable(offset)
         if self._commits:
             self._release_commits()
         while self.uncommitted:

@@ -1,1 +1,1 @@
-"""Copies closed segments to the object store, reads them from there, and deletes them."""
+"""Tiered storage (KIP-405): copies closed segments to the object store, reads and deletes them."""
