@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,6 +67,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         text = text.replace(f"\n{option}", f"\n{option}TOKENS://{_HOST}:{tokens},")
     properties.write_text(text)
     with Provider() as provider, running(command, directory, port, tokens):
+        provider.now_s = int(time.time())
         provider.claims = {"iss": "https://issuer", "aud": "kafka", "scope": "kafka"}
         thread = threading.Thread(target=provider.serve_forever, args=(0.01,))
         thread.start()

@@ -112,7 +112,7 @@ def old_kafka_jars() -> Path:
 
 def kafka_schemas(folder: str) -> Path:
     """The directory with Kafka's own JSON schemas of `folder` ("message" or "metadata")."""
-    schemas = CACHE / f"kafka-{KAFKA_VERSION}-schemas"
+    schemas = CACHE / f"kafka-{KAFKA_VERSION}-json-schemas"
     if not schemas.is_dir():
         jars = kafka_jars()
         with _locked():
@@ -149,8 +149,10 @@ def _unzip_schemas(jars: Path, schemas: Path) -> None:
     for jar in sorted(jars.glob("kafka-*.jar")):
         with zipfile.ZipFile(jar) as archive:
             for name in archive.namelist():
-                if name.startswith("common/") and name.endswith(".json"):
-                    target = partial / name.removeprefix("common/")
+                # Tiered storage has its records in "message/", all others in "common/message/".
+                path = name.removeprefix("common/")
+                if path.startswith(("message/", "metadata/")) and path.endswith(".json"):
+                    target = partial / path
                     target.parent.mkdir(parents=True, exist_ok=True)
                     target.write_bytes(archive.read(name))
     partial.rename(schemas)

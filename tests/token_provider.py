@@ -22,7 +22,10 @@ START_MS = int(time.time()) * 1000
 
 
 class Provider(ThreadingHTTPServer):
-    """A token endpoint that issues tokens of ten minutes, and notes what it was sent."""
+    """A token endpoint that issues tokens of ten minutes, and notes what it was sent.
+
+    `now_s` is the time of its clock: the start of the tests, unless it is set.
+    """
 
     daemon_threads = True
 

@@ -20,7 +20,7 @@ from wirekafka.apis import api_versions
 from wirekafka.apis.shared import registry, routes
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wirekafka.quotas.client_quotas import ClientQuotas
+from wirekafka.quotas.client_quotas import CONNECTIONS, ClientQuotas
 from wirekafka.quotas.rate import Windows
 from wirekafka.server.connections.admission import ConnectionLimits
 from wirekafka.server.connections.listener import Listener
@@ -47,7 +47,7 @@ class Served:
         self.listener = Listener("PLAINTEXT", SocketNet().listen("127.0.0.1", 0), self.limits)
         self.port = self.listener.address[1]
         self.clock = ManualClock()
-        self.quotas = ClientQuotas(Windows(11, 1000), ())
+        self.quotas = ClientQuotas(Windows(11, 1000), (CONNECTIONS,))
         broker: Any = types.SimpleNamespace(
             clock=self.clock,
             waiting=types.SimpleNamespace(clock=self.clock),

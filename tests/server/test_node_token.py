@@ -7,6 +7,7 @@ import base64
 import json
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,7 @@ def test_a_node_logs_in_at_another_one_with_a_token_of_the_provider(
         "sasl.oauthbearer.allow.unverified.issuer": "true",
         **{f"{_PREFIX}{name}": value for name, value in by_secret(provider).items()},
     }
+    provider.now_s = int(time.time())
     with Broker(config=options) as broker:
         security = between_brokers(options)
         assert brokers_seen(broker, security) == 1

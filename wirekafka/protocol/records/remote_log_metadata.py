@@ -38,7 +38,7 @@ class RemoteLogSegmentMetadataRecord(Message, key=0, versions="0", flexible="0+"
     event_timestamp_ms: Int64
     segment_leader_epochs: list[SegmentLeaderEpochEntry]
     segment_size_in_bytes: Int32
-    custom_metadata: Bytes | None
+    custom_metadata: Bytes | None = field("0+", default=None)
     remote_log_segment_state: Int8
     txn_index_empty: Bool = field("0+", default=False, tag=0)
 
@@ -51,7 +51,7 @@ class RemoteLogSegmentMetadataUpdateRecord(Message, key=1, versions="0", flexibl
     remote_log_segment_id: RemoteLogSegmentId
     broker_id: Int32
     event_timestamp_ms: Int64
-    custom_metadata: Bytes | None
+    custom_metadata: Bytes | None = field("0+", default=None)
     remote_log_segment_state: Int8
 
 
