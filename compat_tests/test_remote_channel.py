@@ -25,6 +25,7 @@ from wirekafka.protocol.create_topics import CreateTopicsRequest
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest
 from wirekafka.protocol.describe_quorum import DescribeQuorumRequest
 from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange, IsrMember
+from wirekafka.replication.raft.metadata_log import sync_inline
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controllers.controller_search import ControllerSearch, Quorum
 from wirekafka.server.controllers.remote_channel import ControllerRoute, RemoteChannel
@@ -131,6 +132,7 @@ def client(version: int, principal: str = "User:ANONYMOUS") -> Any:
         throttle_ms=0,
         is_token_authenticated=False,
         close=lambda: None,
+        run_apart=sync_inline,
     )
 
 

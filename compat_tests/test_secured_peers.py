@@ -25,6 +25,7 @@ from wirekafka.metadata.controller.registration import Endpoint
 from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wirekafka.protocol.create_topics import CreateTopicsRequest
 from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.replication.raft.metadata_log import sync_inline
 from wirekafka.security.sasl.scram import ALGORITHMS
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controllers.remote_channel import ControllerRoute, RemoteChannel
@@ -265,6 +266,7 @@ async def created_by(channel: RemoteChannel, user: str) -> Error:
         throttle_ms=0,
         is_token_authenticated=False,
         close=lambda: None,
+        run_apart=sync_inline,
     )
     topic = CreateTopicsRequest.CreatableTopic(
         name=f"by-{user}", num_partitions=1, replication_factor=1
