@@ -59,6 +59,7 @@ from wirekafka.replication.partition.relocation import Relocations
 from wirekafka.replication.partition.replica import NO_LEADER, PartitionIdentity
 from wirekafka.replication.partition.tiered_partitions import TieredPartitions
 from wirekafka.replication.partition.waiting import Waiting
+from wirekafka.replication.raft.metadata_log import Sync, sync_inline
 from wirekafka.runtime.observation import Committed
 from wirekafka.security.authorizer import Authorizer
 from wirekafka.telemetry.instances import ClientTelemetry
@@ -95,6 +96,8 @@ class Broker:
         """The `Replica.sync_later` of new partitions."""
         self.run_apart = foundation.run_apart
         """Reads the files of config providers while requests are served, then calls back."""
+        self.check_apart: Sync = sync_inline
+        """Checks batches that take long while other requests are served, then calls back."""
         self.fetching: Fetching = NO_FETCHING
         """Fetches the partitions that other brokers lead."""
         self.tiering: TieredPartitions | None = None

@@ -60,7 +60,7 @@ def produced(
     kafka: InProcessBroker, records: bytes, meanwhile: Callable[[], None] = lambda: None
 ) -> Any:
     """Produce a batch that is checked apart; the response of its partition."""
-    apart = kafka.broker.run_apart = Apart()
+    apart = kafka.broker.check_apart = Apart()
 
     async def run() -> Any:
         waiting = kafka.begin(produce_request(records), 9)
@@ -82,6 +82,11 @@ def test_other_requests_are_served_while_a_large_batch_is_checked(kafka: InProce
     assert stored(kafka) == [(0, b"first"), (1, bytes(8 << 20))]
 
 
+def test_a_slow_file_of_a_config_provider_delays_no_batch(kafka: InProcessBroker) -> None:
+    kafka.broker.run_apart = Apart()
+    assert produce(kafka, _LARGE).error_code == 0
+
+
 def test_a_bomb_is_refused_after_the_check(kafka: InProcessBroker) -> None:
     assert produced(kafka, _BOMB).error_code == Error.INVALID_RECORD
     assert stored(kafka) == []
@@ -101,7 +106,7 @@ def test_a_batch_whose_sender_has_left_is_not_checked(
     """Bombs could otherwise wait for the thread in any number."""
     checked: list[int] = []
     monkeypatch.setattr("wirekafka.apis.produce.check_ahead", lambda *_: checked.append(1))
-    apart = kafka.broker.run_apart = Apart()
+    apart = kafka.broker.check_apart = Apart()
 
     async def run() -> None:
         leaving = kafka.begin(produce_request(_BOMB), 9)

@@ -49,7 +49,7 @@ from wirekafka.protocol.offset_commit import OffsetCommitRequest
 from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
 from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
-from wirekafka.server.background.syncing import sync_in_thread
+from wirekafka.server.background.threads import sync_in_thread
 from wirekafka.server.connections.request_log import RequestLog
 
 MOST_HELD_S = 0.05

@@ -128,7 +128,7 @@ def kafka(tmp_path: Path) -> Iterator[InProcessBroker]:
 def test_only_so_many_connections_are_kept_for_what_their_clients_have_sent(
     kafka: InProcessBroker,
 ) -> None:
-    apart = kafka.broker.run_apart = Apart()
+    apart = kafka.broker.check_apart = Apart()
 
     async def run() -> list[Exchange]:
         leaving = [
@@ -160,7 +160,7 @@ def test_only_so_many_connections_are_kept_for_what_their_clients_have_sent(
 
 
 def test_a_client_that_resets_the_connection_frees_its_place(kafka: InProcessBroker) -> None:
-    apart = kafka.broker.run_apart = Apart()
+    apart = kafka.broker.check_apart = Apart()
 
     async def run() -> None:
         for _ in range(2 * MOST_CONNECTIONS):

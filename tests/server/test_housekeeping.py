@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Coroutine, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.eventually import eventually_async
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.replication.replicas import FakeBrokers
+from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.checkpoints import offsets_from
 from wirekafka.log.files import RealDisk
@@ -21,6 +23,7 @@ from wirekafka.log.log import Log
 from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
 from wirekafka.replication.partition.replica import Leadership
 from wirekafka.server.background.housekeeping import Housekeeping
+from wirekafka.server.node import Node
 
 DAY_MS = 86_400_000
 
@@ -349,3 +352,27 @@ def test_high_watermarks_of_replicated_partitions_are_checkpointed_every_five_se
         housekeeping.stop()
 
     run(scenario())
+
+
+def test_batches_are_checked_while_a_file_of_a_config_provider_is_read(tmp_path: Path) -> None:
+    settings = {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}
+    is_read = threading.Event()
+
+    def read() -> None:
+        is_read.wait()
+
+    async def scenario() -> None:
+        node = Node(BrokerConfig.of(settings))
+        await node.start()
+        is_checked = asyncio.Event()
+        node.broker.run_apart(read, lambda error: None)
+        node.broker.check_apart(lambda: None, lambda error: is_checked.set())
+        async with asyncio.timeout(30):
+            await is_checked.wait()
+        is_read.set()
+        await node.stop()
+
+    try:
+        run(scenario())
+    finally:
+        is_read.set()

@@ -296,7 +296,7 @@ class _Writing:
             return self._refusal(data.index, error)
         log, records = partition.log, data.records or b""
         check = partial(check_ahead, records, self._now_ms, log.config, log.name)
-        result = await computed(self._broker.run_apart, check)
+        result = await computed(self._broker.check_apart, check)
         if isinstance(result, KafkaError):
             return self._failure(partition, data, result)
         return self._append(topic, data, result)

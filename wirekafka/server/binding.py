@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 
 from wirekafka.apis.shared.host import Host
 from wirekafka.config.address import ANYWHERE, Address
@@ -16,7 +14,7 @@ from wirekafka.config.endpoints import listeners as addresses
 from wirekafka.config.option import ConfigError
 from wirekafka.config.security_protocol import uses_tls
 from wirekafka.metadata.controller.registration import SECURITY_PROTOCOLS, Endpoint
-from wirekafka.server.background.syncing import sync_in_thread
+from wirekafka.server.background.threads import OwnThread
 from wirekafka.server.connections.admission import ConnectionLimits
 from wirekafka.server.connections.listener import Encryption, Listener
 from wirekafka.server.connections.pipeline import Pipeline
@@ -170,26 +168,24 @@ class Bindings:
     def __init__(self, net: Net):
         self._net = net
         self._bindings: list[Binding] = []
-        self._pipelines: list[Pipeline] = []
         # One at a time: large requests take memory and, with the event loop, the interpreter.
-        self._thread = ThreadPoolExecutor(1, "large requests")
+        self._thread = OwnThread("large requests")
 
     def add(self, config: BrokerConfig, pipeline: Pipeline) -> Binding:
         """Return new listeners, as yet none, whose requests go through `pipeline`."""
         limits = ConnectionLimits(pipeline, RequestMemory.of(config))
         binding = Binding(self._net, config, limits)
         self._bindings.append(binding)
-        self._pipelines.append(pipeline)
+        pipeline.run_apart = self._thread.run
         return binding
 
     def start_thread(self) -> None:
         """Decode large requests in a thread from now on, and encode their responses there."""
-        for pipeline in self._pipelines:
-            pipeline.run_apart = partial(sync_in_thread, pool=self._thread)
+        self._thread.start()
 
     def stop_thread(self) -> None:
         """Drop the requests that wait for the thread, whose connections are closed."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.stop()
 
     @property
     def listeners(self) -> list[Listener]:

@@ -19,7 +19,7 @@ from wirekafka.metadata.broker.source import Foundation, SourceParts
 from wirekafka.metadata.controller.registration import Endpoint
 from wirekafka.metadata.image.committed_image import CommittedImage
 from wirekafka.metadata.image.snapshot_schedule import SnapshotSchedule
-from wirekafka.server.background.syncing import OwnThread
+from wirekafka.server.background.threads import OwnThread
 from wirekafka.server.binding import Bindings
 from wirekafka.server.connections.listener import Listener
 from wirekafka.server.connections.pipeline import Pipeline

@@ -25,7 +25,7 @@ from wirekafka.metadata.controller.registration import Endpoint
 from wirekafka.replication.raft.metadata_log import Sync
 from wirekafka.server.background import recovery_pool
 from wirekafka.server.background.housekeeping import Housekeeping
-from wirekafka.server.background.syncing import OwnThread, sync_in_thread
+from wirekafka.server.background.threads import OwnThread, sync_in_thread
 from wirekafka.server.binding import Bindings
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.connections.listener import Listener

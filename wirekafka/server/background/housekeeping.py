@@ -16,7 +16,8 @@ from wirekafka.log.log import Log
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.background.cleaning import Cleaning
 from wirekafka.server.background.relocating import Relocating
-from wirekafka.server.background.syncing import Syncing, sync_in_thread
+from wirekafka.server.background.syncing import Syncing
+from wirekafka.server.background.threads import OwnThread, sync_in_thread
 from wirekafka.server.connections.listener import Listener
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,9 @@ class Housekeeping:
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._is_checkpointing = False
         self._syncing = Syncing(broker)
+        # One batch at a time: a batch that is converted may take up to 64 MiB of memory.
+        self._checks = OwnThread("checks")
+        broker.check_apart = self._checks.run
         self._sync_task: asyncio.Task[None] | None = None
         self._unsynced_since_ms: dict[Log, int] = {}
         self._has_space = True
@@ -70,6 +74,7 @@ class Housekeeping:
         """Start every timer."""
         config = self._broker.config
         self._syncing.start()
+        self._checks.start()
         self._relocating.start()
         self._every(_SWEEP_MS, self._sweep_connections)
         self._every(_REVIEW_MS, self._review_limits)
@@ -94,6 +99,7 @@ class Housekeeping:
             timer.cancel()
         self._cleaning.stop()
         self._relocating.stop()
+        self._checks.stop()
         self._syncing.stop()
 
     def _every(self, interval_ms: int, task: Callable[[], int | None]) -> None:

@@ -4,56 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
 
 from wirekafka.broker import Broker
 from wirekafka.errors import KafkaError
 from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.log.log import Log
 from wirekafka.replication.partition.partition import Partition
-from wirekafka.replication.raft.metadata_log import sync_inline
 
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.5
-
-
-def sync_in_thread(
-    run: Callable[[], None],
-    done: Callable[[BaseException | None], None],
-    pool: Executor | None = None,
-) -> None:
-    """Run an fsync in a thread, then call `done` on the event loop (a `quorum.Sync`).
-
-    Other long work has a `pool` of its own, so that no fsync waits for it.
-    """
-    future = asyncio.get_running_loop().run_in_executor(pool, run)
-    future.add_done_callback(lambda ended: None if ended.cancelled() else done(ended.exception()))
-
-
-class OwnThread:
-    """Runs file work one by one: in a thread of its own once started, before that at once."""
-
-    def __init__(self, name: str):
-        self._pool = ThreadPoolExecutor(1, name)  # Its thread starts with its first work.
-        self._is_started = False
-
-    def start(self) -> None:
-        """Use the thread from now on; an event loop runs."""
-        self._is_started = True
-
-    def stop(self) -> None:
-        """Drop the work that waits for the thread; later work runs at once again."""
-        self._is_started = False
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def run(self, run: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-        """As `Sync`."""
-        if self._is_started:
-            sync_in_thread(run, done, self._pool)
-        else:
-            sync_inline(run, done)
 
 
 class Syncing:
