@@ -13,15 +13,12 @@ _PRODUCE, _WRITE_TXN_MARKERS = 0, 27
 
 def charge(quotas: ClientQuotas, route: Route, request: Any, call: Call, size_bytes: int) -> None:
     """Count a request that has been handled, and raise the throttle time of its response."""
+    metering = call.metering
     if route.is_exempt or not call.client.is_authenticated:
-        call.metering.began_ns = 0
+        metering.began_ns = 0
         return
-    account = call.metering.account
-    if (
-        account is None
-        or call.metering.revision != quotas.revision
-        or call.client_id != call.metering.counted_client_id
-    ):
+    account = metering.account
+    if account is None or not metering.knows_account(call.client_id, quotas):
         account = call.account_of(quotas)
     worked = account.request
     if route.key != _PRODUCE:
@@ -37,7 +34,7 @@ def charge(quotas: ClientQuotas, route: Route, request: Any, call: Call, size_by
     if worked is not None:
         if now_ms < worked.ample_until_ms:
             worked.pending_ms = now_ms  # `charge_sending` counts the work.
-        elif throttle_ms := worked.add(call.metering.take_work_ns() * PERCENT_PER_NS, now_ms):
+        elif throttle_ms := worked.add(metering.take_work_ns() * PERCENT_PER_NS, now_ms):
             call.throttle_ms = max(throttle_ms, call.throttle_ms)
 
 
@@ -55,10 +52,11 @@ def charge_sending(call: Call) -> None:
 
     The requests of one read are counted here together if the client's rate had ample room.
     """
-    account = call.metering.account
+    metering = call.metering
+    account = metering.account
     if account is not None and (rate := account.request) is not None:
-        worked_ns = call.metering.worked_ns + call.metering.work_ns() - call.metering.began_ns
+        worked_ns = metering.worked_ns + metering.work_ns() - metering.began_ns
         pending = rate.pending = rate.pending + worked_ns * PERCENT_PER_NS
         if pending > rate.ample:
             rate.ample_until_ms = 0
-    call.metering.began_ns = call.metering.worked_ns = 0
+    metering.began_ns = metering.worked_ns = 0

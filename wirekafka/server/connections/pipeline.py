@@ -188,9 +188,7 @@ class Pipeline:
                         cache.note(data[at:end], request, None, call)
                     return ParkedHandler(self, route, request, response, waited)
             if quotas is not None and (
-                call.metering.is_limited
-                or call.metering.revision != quotas.revision
-                or call.client_id != call.metering.counted_client_id
+                call.metering.is_limited or not call.metering.knows_account(call.client_id, quotas)
             ):
                 charge(quotas, route, request, call, end - at)
             if response is not None:

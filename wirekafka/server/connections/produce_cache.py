@@ -209,13 +209,11 @@ def _charge(entry: RepeatedProduce, call: Call, size_bytes: int, now_ms: int) ->
 
 def _charge_work(entry: RepeatedProduce, rate: Rate, call: Call, now_ms: int) -> None:
     """Count the work for a request as `accounting.charge` does; it did not wait."""
-    quotas = call.broker.quotas
+    quotas, metering = call.broker.quotas, call.metering
     assert entry.account is not None and quotas is not None
-    call.metering.use_account(entry.account, quotas)
-    now_ns = call.metering.work_ns()
-    percent = (now_ns - (call.metering.began_ns or now_ns)) * PERCENT_PER_NS
-    call.metering.began_ns = now_ns
-    call.throttle_ms = max(rate.add(percent, now_ms), call.throttle_ms)
+    metering.use_account(entry.account, quotas)
+    throttle_ms = rate.add(metering.take_work_ns() * PERCENT_PER_NS, now_ms)
+    call.throttle_ms = max(throttle_ms, call.throttle_ms)
 
 
 def _size_at(frame: Any, version: int) -> int:
