@@ -7,7 +7,7 @@ transaction (both KIP-890), v13: topic ids (KIP-516).
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Iterator, Set
+from collections.abc import Coroutine, Iterator, Set
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -453,7 +453,8 @@ def name_leaders(response: ProduceResponse, call: Call) -> None:
         return
     leaders = CurrentLeaders(call)
     for topic in response.responses:
-        _name_leaders_of(topic, topic.partition_responses, leaders, call)
+        for each in topic.partition_responses:
+            _name_leader(topic, each, leaders)
     response.node_endpoints = list(leaders.endpoints.values())
 
 
@@ -464,25 +465,20 @@ async def _name_leaders_of_many(response: ProduceResponse, call: Call) -> None:
     leaders, turns = CurrentLeaders(call), Turns()
     for topic in response.responses:
         for each in topic.partition_responses:
-            if each.error_code == Error.NOT_LEADER_OR_FOLLOWER:
-                _name_leaders_of(topic, (each,), leaders, call)
+            _name_leader(topic, each, leaders)
             await turns.step()
     response.node_endpoints = list(leaders.endpoints.values())
 
 
-def _name_leaders_of(
-    topic: _TopicResponse,
-    partitions: Iterable[_PartitionResponse],
-    leaders: CurrentLeaders,
-    call: Call,
+def _name_leader(
+    topic: _TopicResponse, partition: _PartitionResponse, leaders: CurrentLeaders
 ) -> None:
-    key = topic.topic_id if call.version >= _TOPIC_IDS_SINCE else topic.name
-    for each in partitions:
-        if each.error_code == Error.NOT_LEADER_OR_FOLLOWER:
-            leader_id, leader_epoch = leaders.find(key, each.index)
-            each.current_leader = _PartitionResponse.LeaderIdAndEpoch(
-                leader_id=leader_id, leader_epoch=leader_epoch
-            )
+    if partition.error_code == Error.NOT_LEADER_OR_FOLLOWER:
+        key = topic.name or topic.topic_id  # A request has names or ids.
+        leader_id, leader_epoch = leaders.find(key, partition.index)
+        partition.current_leader = _PartitionResponse.LeaderIdAndEpoch(
+            leader_id=leader_id, leader_epoch=leader_epoch
+        )
 
 
 def _parts(topics: list[_TopicData]) -> Iterator[_Part]:
