@@ -59,7 +59,7 @@ class Twin(NamedTuple):
     pair: Callable[[InProcessBroker], Iterator[Pair]]
 
 
-def _broker_pair(broker: InProcessBroker) -> Iterator[Pair]:
+def _produce_pair(broker: InProcessBroker) -> Iterator[Pair]:
     frame = memoryview(bytearray(produce_frame(_TOPIC, batch_of(1, 200), 1)))
     call, pipeline = Call(broker.broker), Pipeline()
     yield Pair(
@@ -161,7 +161,7 @@ TWINS: Sequence[Twin] = (
         "tests/server/test_produce_cache_histories.py::"
         "test_responses_logs_and_counters_are_those_of_the_handler",
         "Produce of one record of 200 bytes",
-        _broker_pair,
+        _produce_pair,
     ),
     Twin(
         f"{_SERVER}.parked_produce.ParkedProduce",

@@ -65,13 +65,12 @@ async def _fetch_for_consumer(
 ) -> FetchResponse:
     broker = call.broker
     account = None if broker.quotas is None else call.account_of(broker.quotas)
-    reads = ConsumerReads(broker, _terms(request, call.version, account), context)
+    select_replica = rack_aware_selector(call, request.rack_id) if request.rack_id else None
+    reads = ConsumerReads(broker, _terms(request, call.version, account), context, select_replica)
     if call.authorizer is not None:
         reads.refused = _refused_to_consumer(reads.found, call)
     if target.wanted:
         broker.readers.note(call, target.wanted, reads, now_ms)
-    if request.rack_id:
-        reads.select_replica = rack_aware_selector(call, request.rack_id)
     reads.read()
     _check_isolation(request, reads)
     if not reads.is_ready and request.max_wait_ms > 0:

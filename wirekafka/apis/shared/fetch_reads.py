@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -108,7 +109,7 @@ SelectReplica = Callable[[LocalPartition, int], int]
 """Returns the id of the broker from which to read an offset of a partition; -1 for this broker."""
 
 
-class Reads:
+class Reads(ABC):
     """The reads of one request; `read` can be repeated when more has been appended."""
 
     is_follower = False
@@ -319,14 +320,15 @@ class Reads:
             topic, wanted.partition
         )
 
+    @abstractmethod
     def _read_found(
         self, found: Found, partition: LocalPartition, left_bytes: int
     ) -> ReadResult | Pending[RemoteResult]:
-        return self._read_one(partition, found.wanted, left_bytes)
+        """Read from a partition that exists here; raises KafkaError."""
 
+    @abstractmethod
     def _may_get_records(self, partition: LocalPartition) -> bool:
-        """Whether records of the partition are read now."""
-        return True
+        """Whether the fetcher gets records of the partition now."""
 
     def _read_one(
         self, partition: LocalPartition, wanted: Wanted, left_bytes: int
@@ -359,23 +361,32 @@ class Reads:
 class ConsumerReads(Reads):
     """The reads of a consumer, or of a debugger."""
 
-    __slots__ = ("select_replica",)
+    __slots__ = ("_select_replica",)
 
-    def __init__(self, broker: Broker, terms: FetchTerms, context: FetchContext):
+    def __init__(
+        self,
+        broker: Broker,
+        terms: FetchTerms,
+        context: FetchContext,
+        select_replica: SelectReplica | None,
+    ):
+        """`select_replica` finds the replica to read from; None if the consumer reads here."""
         super().__init__(broker, terms, context)
-        self.select_replica: SelectReplica | None = None
-        """Selects the replica that the consumer should read from; None if consumers read here."""
+        self._select_replica = select_replica
 
     def _read_found(
         self, found: Found, partition: LocalPartition, left_bytes: int
     ) -> ReadResult | Pending[RemoteResult]:
         """Read, unless the consumer should read from another replica (KIP-392)."""
-        wanted, select = found.wanted, self.select_replica
+        wanted, select = found.wanted, self._select_replica
         if select is not None:
             found.preferred_replica = select(partition, wanted.fetch_offset)
             if found.preferred_replica != _THIS:
                 return partition.read_nothing(wanted.current_leader_epoch)
         return self._read_one(partition, wanted, left_bytes)
+
+    def _may_get_records(self, partition: LocalPartition) -> bool:
+        return True
 
 
 class FollowerReads(Reads):
