@@ -14,7 +14,11 @@ from tests.raw_client import frame, response_in
 from wirekafka.apis.produce import produce
 from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.produce_size import MOST_BATCHES, has_many_batches
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
+from wirekafka.errors import Error
+from wirekafka.protocol.create_acls import CreateAclsRequest
 from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
+from wirekafka.security.acl import TOPIC, WRITE, Permission
 from wirekafka.server.connections.pipeline import Pipeline
 from wirekafka.server.connections.replies import Replies
 
@@ -102,6 +106,65 @@ def test_many_partitions_with_acks_0_get_no_response(kafka: InProcessBroker) -> 
     call = Call(kafka.broker)
     assert served(Pipeline(), many(kafka, "a", 0), 9, call) is None
     assert call.wants_close, "some of its batches were refused"
+
+
+@pytest.fixture
+def secured(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker]:
+    """A broker where everybody may write to topic `a` only."""
+    broker = InProcessBroker(
+        tmp_path, manual_clock, authorizer_class_name=STANDARD_AUTHORIZER, super_users="User:admin"
+    )
+    broker.create("a", partitions=2)
+    broker.create("secret")
+    acl = CreateAclsRequest.AclCreation(
+        resource_type=TOPIC,
+        resource_name="a",
+        principal="User:*",
+        host="*",
+        operation=WRITE,
+        permission_type=Permission.ALLOW,
+    )
+    allowed = CreateAclsRequest(creations=[acl])
+    assert broker.begin(allowed, 3, principal="User:admin").response.results[0].error_code == 0
+    yield broker
+    broker.stop()
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_many_partitions_are_authorized_by_their_topic(
+    secured: InProcessBroker, version: int
+) -> None:
+    sent = many(secured, "a", 1)
+    secret = secured.broker.image.topics["secret"].id
+    hidden = [Data(index=0, records=batch(b"v")) for _ in range(300)]
+    sent.topic_data.insert(1, Topic(name="secret", topic_id=secret, partition_data=hidden))
+    response = served(Pipeline(), sent, version, Call(secured.broker))
+    errors = [
+        {each.error_code for each in topic.partition_responses} for topic in response.responses
+    ]
+    refused = {Error.TOPIC_AUTHORIZATION_FAILED}
+    unknown = refused if version < 13 else {Error.UNKNOWN_TOPIC_ID}
+    assert errors[1:3] == [refused, unknown]
+    assert errors[0] == {Error.NONE, Error.UNKNOWN_TOPIC_OR_PARTITION}
+    assert len(response.responses[1].partition_responses) == 300
+    assert secured.partition("a").log.end_offset == 300
+    assert secured.partition("secret").log.end_offset == 0
+
+
+@pytest.mark.parametrize("acks", [1, 0])
+def test_nothing_is_appended_where_one_of_many_batches_has_a_forbidden_transaction(
+    secured: InProcessBroker, acks: int
+) -> None:
+    sent = many(secured, "a", acks)
+    sent.transactional_id = "x"
+    records = batch(b"v", is_transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)
+    sent.topic_data[-1].partition_data.append(Data(index=0, records=records))
+    call = Call(secured.broker)
+    response = served(Pipeline(), sent, 12, call)
+    assert call.wants_close == (not acks)
+    codes = {each.error_code for each in partitions(response)} if acks else set()
+    assert codes == ({Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED} if acks else set())
+    assert secured.partition("a").log.end_offset == 0
 
 
 def many(kafka: InProcessBroker, name: str, acks: int) -> ProduceRequest:

@@ -121,6 +121,7 @@ def test_only_tickets_of_a_cache_are_renewed_from_the_first_login_on(
         exchange = await security.new_login(0, "b")
         assert exchange.first() == b"ticket"
         await security.new_login(0, "b")
+        assert (len(asyncio.all_tasks()) > 1) == uses_cache
         calls = tmp_path / "calls"
         if uses_cache:
             await eventually_async(
