@@ -62,6 +62,7 @@ _NOT_WHOLLY = {
 }
 _IN_THIS_PACKAGE = {
     "config/checks/authorization.py",
+    "config/checks/tiered_topic.py",
     "config/endpoints/controllers.py",
     "config/endpoints/listeners.py",
     "config/endpoints/roles.py",

@@ -26,7 +26,7 @@ class LogOptions:
     """Broker options of topics and logs, by attribute."""
 
     auto_create_topics_enable = boolean(
-        True, importance=HIGH, doc="Creates a topic when a client requests one that does not exist."
+        True, importance=HIGH, doc="Creates a topic that a client requests if it does not exist."
     )
     background_threads = integer(
         10, at_least(1), importance=HIGH, update=CLUSTER_WIDE, doc="Threads for background tasks."
@@ -210,7 +210,7 @@ class LogOptions:
         False,
         update=CLUSTER_WIDE,
         doc="Reserves the disk space of a whole segment when it is created, on Linux. The file's "
-        "size stays that of its records; what is left is freed when the segment is full or closed.",
+        "size stays the size of its records; what is left is freed when the segment is full or closed.",
     )
     log_retention_bytes = long(
         -1,

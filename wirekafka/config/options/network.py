@@ -65,7 +65,7 @@ class NetworkOptions:
         importance=LOW,
         update=PER_BROKER,
         doc="The security protocol of each named listener, as NAME:PROTOCOL. While a broker runs,"
-        " that of a listener that stays cannot change.",
+        " the protocol of a listener that stays cannot change.",
     )
     listeners = listing(
         ("PLAINTEXT://:9092",),
@@ -73,8 +73,8 @@ class NetworkOptions:
         importance=HIGH,
         update=PER_BROKER,
         doc="The endpoints to listen on, as NAME://host:port; an empty host is every interface."
-        " A running broker opens those that are added and closes those that are removed; one that"
-        " stays keeps its address until a restart.",
+        " A running broker opens added listeners and closes removed ones; a listener that stays"
+        " keeps its address until a restart.",
     )
     max_connection_creation_rate = integer(
         INT_MAX, at_least(0), update=CLUSTER_WIDE, doc="The most new connections per second."
