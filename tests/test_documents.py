@@ -46,14 +46,15 @@ LINKED = (
     CONTRIBUTING,
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "CODE_OF_CONDUCT.md",
     ROOT / "SECURITY.md",
+    ROOT / ".github" / "pull_request_template.md",
     ROOT / "benchmarks" / "README.md",
     ROOT / "spark_examples" / "README.md",
 )
 MOST_STEPS = 10
 
 each_document = pytest.mark.parametrize("page", NAMED, ids=lambda page: page.name)
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 
 
 def test_every_page_is_of_one_of_the_four_kinds() -> None:
@@ -84,7 +85,9 @@ def test_the_index_names_every_page() -> None:
     assert {DOCS / link for link in links} | {DOCS / "index.md"} == set(PAGES)
 
 
-@each_page
+@pytest.mark.parametrize(
+    "page", (*PAGES, ROOT / "README.md"), ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_commands_of_wirekafka_have_the_options_that_pages_give_them(page: Path) -> None:
     unknown = [
         (line, option)
@@ -93,6 +96,21 @@ def test_commands_of_wirekafka_have_the_options_that_pages_give_them(page: Path)
         if option not in _options(*shlex.split(line)[1:3])
     ]
     assert unknown == []
+
+
+def test_commands_behind_blocks_of_other_languages_are_found() -> None:
+    found = _commands_of_wirekafka(DOCS / "tutorials" / "first-broker.md")
+    assert "wirekafka consume orders --group billing --exit-at-end" in found
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_targets_of_make_and_variables_that_are_named_exist(page: Path) -> None:
+    text = page.read_text()
+    targets = set(re.findall(r"(?:`|^)make ([a-z][a-z-]*)", text, re.MULTILINE))
+    makefile = (ROOT / "Makefile").read_text()
+    assert [name for name in targets if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
+    variables = set(re.findall(r"`(?:[^`\n]* )?(WIREKAFKA_[A-Z_]+)", text))
+    assert [name for name in variables if name not in _texts()] == []
 
 
 @pytest.mark.parametrize("page", READ_WITH_THE_CODE, ids=lambda page: page.name)
@@ -223,6 +241,9 @@ def _quick(arguments: list[str]) -> list[str]:
     """The same command without its work, where that takes long or writes files."""
     module = arguments[arguments.index("-m") + 1]
     match module:
+        case "pytest" if "--record-seconds" in arguments:
+            assert "--record-seconds" in _usage(*arguments)
+            return ["-m", "pytest", "--version"]
         case "pytest":
             return [*arguments, "--collect-only"]
         case "tests.simulation" if "--show" in arguments:
@@ -230,20 +251,24 @@ def _quick(arguments: list[str]) -> list[str]:
         case "wirekafka":
             return arguments
         case "tests.attacks" | "tests.simulation" | "tests.histories" | "benchmarks":
-            usage = subprocess.run(
-                [sys.executable, "-m", module, "--help"],
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=True,
-            ).stdout
+            usage = _usage("-m", module)
             options = [word for word in arguments if word.startswith("--")]
             assert [option for option in options if option not in usage] == []
             return ["-m", module, "--help"]
         case _:
             assert len(arguments) == 2, "an option that nothing checks"
             return ["-c", f"import importlib.util as u; assert u.find_spec({module!r})"]
+
+
+def _usage(*arguments: str) -> str:
+    return subprocess.run(
+        [sys.executable, *arguments, "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
 
 
 def _examples() -> list[str]:
@@ -308,12 +333,17 @@ def _is_in_the_code(place: str) -> bool:
 
 
 def _commands_of_wirekafka(page: Path) -> list[str]:
-    blocks = re.findall(r"```(?:sh)?\n(.*?)```", page.read_text(), re.DOTALL)
+    blocks = [block for language, block in _blocks(page) if language in ("", "sh")]
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     texts = [*lines, *re.findall(r"`(wirekafka [a-z][^`]*)`", page.read_text())]
     # In front may be a pipe or an assignment.
     commands = (re.search(r"(?<![\w/-])wirekafka [a-z].*", text) for text in texts)
     return [" ".join(found[0].split()) for found in commands if found]
+
+
+def _blocks(page: Path) -> list[tuple[str, str]]:
+    """The language and the text of each block of code."""
+    return re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
 @cache

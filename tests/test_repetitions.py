@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,28 @@ def test_folders_of_make_check_need_no_java() -> None:
                      path.read_text(), re.MULTILINE)
     ]  # fmt: skip
     assert needing == []
+
+
+def test_files_without_a_test_in_make_test_are_known_campaigns() -> None:
+    documented = MAKEFILE + (ROOT / "CONTRIBUTING.md").read_text()
+    left_out = [
+        path.relative_to(ROOT).as_posix()
+        for folder in ("tests", "compat_tests")
+        for path in (ROOT / folder).rglob("test_*.py")
+        if (tests := _marks_of_tests(path)) and all("campaign" in marks for marks in tests)
+    ]
+    assert len(left_out) > 1
+    assert [file for file in left_out if file not in documented] == []
+
+
+def _marks_of_tests(path: Path) -> list[set[str]]:
+    """The names of the marks of each test in a file."""
+    return [
+        set(re.findall(r"mark\.(\w+)", " ".join(map(ast.unparse, node.decorator_list))))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+    ]
 
 
 @pytest.mark.parametrize(

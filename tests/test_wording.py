@@ -1,4 +1,4 @@
-"""Docstrings and comments name things by nouns: pronouns in their place are read twice."""
+"""Docstrings, comments and documents have nouns, not pronouns, which are read twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_layout import PACKAGE
+from tests.test_layout import PACKAGE, ROOT
 
 PRONOUNS = re.compile(
     r"\b(that which|those which|those that|those who|those whose|that of|those of"
@@ -19,6 +19,8 @@ PRONOUNS = re.compile(
     re.IGNORECASE,
 )
 """A pronoun that stands for a noun: "those of clients" are connections, or requests, or quotas."""
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 each_folder = pytest.mark.parametrize(
     "folder", sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
@@ -32,6 +34,14 @@ def test_docstrings_and_comments_have_nouns_in_place_of_pronouns(folder: str) ->
 
 def test_modules_beside_the_folders_have_nouns_in_place_of_pronouns() -> None:
     assert found_in(PACKAGE.glob("*.py")) == []
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_documents_have_nouns_in_place_of_pronouns(page: Path) -> None:
+    prose = re.sub(
+        r"^```.*?^```$|\"[^\"\n]*\"", "", page.read_text(), flags=re.DOTALL | re.MULTILINE
+    )
+    assert list(found_pronouns(prose)) == []
 
 
 @pytest.mark.parametrize(
@@ -54,9 +64,14 @@ def found_in(paths: Iterator[Path]) -> list[str]:
 def pronouns(source: str) -> Iterator[str]:
     """Each pronoun in the docstrings and comments of a module, with the words around it."""
     for text in (*docstrings(source), comments(source)):
-        flat = " ".join(text.split())
-        for match in PRONOUNS.finditer(flat):
-            yield flat[max(0, match.start() - 40) : match.end() + 20]
+        yield from found_pronouns(text)
+
+
+def found_pronouns(text: str) -> Iterator[str]:
+    """Each pronoun in a text, with the words around it."""
+    flat = " ".join(text.split())
+    for match in PRONOUNS.finditer(flat):
+        yield flat[max(0, match.start() - 40) : match.end() + 20]
 
 
 def docstrings(source: str) -> Iterator[str]:

@@ -210,7 +210,7 @@ class LogOptions:
         False,
         update=CLUSTER_WIDE,
         doc="Reserves the disk space of a whole segment when it is created, on Linux. The file's "
-        "size stays the size of its records; what is left is freed when the segment is full or closed.",
+        "size stays the size of its records; the rest is freed when the segment is full or closed.",
     )
     log_retention_bytes = long(
         -1,
