@@ -169,7 +169,7 @@ class Broker(Operations, Lifecycle):
     def serve_control(self, port: int = 0) -> str:
         """Serve the HTTP control port on loopback until the broker stops; returns its URL.
 
-        docs/how-to/test-from-other-languages.md describes its requests. Raises OSError for a port
+        docs/reference/testing.md describes its requests. Raises OSError for a port
         in use.
         """
         from wirekafka.testing.control import BrokerControl

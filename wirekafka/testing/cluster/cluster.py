@@ -253,7 +253,7 @@ class Cluster(ClusterOperations, Lifecycle):
     def serve_control(self, port: int = 0) -> str:
         """Serve the HTTP control port on loopback until the cluster stops; returns its URL.
 
-        docs/how-to/test-from-other-languages.md describes its requests. Raises OSError for a port
+        docs/reference/testing.md describes its requests. Raises OSError for a port
         in use.
         """
         from wirekafka.testing.cluster.cluster_control import ClusterControl
