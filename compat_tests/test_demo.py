@@ -98,10 +98,10 @@ def test_set_up_names_the_missing_java_or_python(tmp_path: Path) -> None:
     for command in ("sh", "dirname", "cat", "sed", "head", "cksum"):
         (tmp_path / command).symlink_to(shutil.which(command) or "")
 
-    def complaint() -> str:
+    def complaint(python: str = "") -> str:
         done = subprocess.run(
             [str(script)],
-            env={"PATH": str(tmp_path), "PYTHON": ""},
+            env={"PATH": str(tmp_path), "PYTHON": python},
             capture_output=True,
             text=True,
             check=False,
@@ -117,4 +117,7 @@ def test_set_up_names_the_missing_java_or_python(tmp_path: Path) -> None:
     (tmp_path / "java").write_text("#!/bin/sh\necho 'openjdk version \"17.0.2\"' >&2\n")
     assert complaint() == (
         "set-up: Python 3.11 or newer is needed, and no such python3 is on PATH."
+    )
+    assert complaint("python3.99") == (
+        "set-up: PYTHON is python3.99, which is not Python 3.11 or newer."
     )
