@@ -66,8 +66,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     for option in ("listeners=", "advertised.listeners="):
         text = text.replace(f"\n{option}", f"\n{option}TOKENS://{_HOST}:{tokens},")
     properties.write_text(text)
-    with Provider() as provider, running(command, directory, port, tokens):
-        provider.now_s = int(time.time())
+    with Provider(time.time) as provider, running(command, directory, port, tokens):
         provider.claims = {"iss": "https://issuer", "aud": "kafka", "scope": "kafka"}
         thread = threading.Thread(target=provider.serve_forever, args=(0.01,))
         thread.start()
