@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import os
 import sys
@@ -43,6 +44,8 @@ def main(words: Sequence[str]) -> int:
     config = configuration(arguments)
     if arguments.brokers is not None:
         return _serve_several(arguments, config)
+    # Until the node has started: nearly all objects stay, and scanning them takes time.
+    gc.disable()
     refuse_unsupported(config)
     _refuse_cluster(config)
     users = _first_users(arguments.add_scram)

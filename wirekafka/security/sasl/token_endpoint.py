@@ -20,7 +20,6 @@ from wirekafka.security.sasl.oauthbearer import TokenRefused
 from wirekafka.security.sasl.unsecured_tokens import decoded_part, time_claim_ms
 
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
-LOGIN_HANDLER = f"{_OAUTH}OAuthBearerLoginCallbackHandler"
 _DEFAULT, _FILE, _CREDENTIALS, _BEARER = (
     f"{_OAUTH}{name}JwtRetriever" for name in ("Default", "File", "ClientCredentials", "JwtBearer")
 )
