@@ -32,7 +32,10 @@ _DEFAULT_CLUSTER_ID = "WIREKAFKA_DEFAULT_CLUSTER_ID"
 
 
 def main(words: Sequence[str]) -> int:
-    """Serve until a signal stops it; returns the exit status. Raises ConfigError, OSError."""
+    """Serve until a signal stops it; returns the exit status. Raises ConfigError, OSError.
+
+    The caller may have disabled garbage collection: it is enabled once the node has started.
+    """
     arguments = _parser().parse_args(words)
     _log_to_stderr(arguments.log_level, arguments.log_format)
     if arguments.request_log:
@@ -44,8 +47,6 @@ def main(words: Sequence[str]) -> int:
     config = configuration(arguments)
     if arguments.brokers is not None:
         return _serve_several(arguments, config)
-    # Until the node has started: nearly all objects stay, and scanning them takes time.
-    gc.disable()
     refuse_unsupported(config)
     _refuse_cluster(config)
     users = _first_users(arguments.add_scram)
@@ -89,6 +90,7 @@ def _serve_several(arguments: argparse.Namespace, config: BrokerConfig) -> int:
     for program in (program for stage in stages for program in stage):
         # Errors that a node would report are reported once, before any is started.
         refuse_unsupported(configuration(_parser().parse_args(program.arguments)))
+    gc.enable()  # The supervisor starts no node itself.
     return supervise(stages, logs_json=arguments.log_format == "json", ready=ready)
 
 
