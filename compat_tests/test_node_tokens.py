@@ -19,7 +19,7 @@ from tests.ports import free_ports
 from tests.token_provider import OAUTH, PROVIDER, Provider, by_assertion, by_secret
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.protocol.metadata import MetadataRequest
-from wirekafka.security.sasl.unsecured_tokens import decoded_part
+from wirekafka.security.sasl.claims import decoded_part
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.net import SocketNet
 from wirekafka.server.peers.peer import Peer, PeerOptions
