@@ -19,7 +19,7 @@ from tests.ports import free_ports
 from tests.token_provider import OAUTH, PROVIDER, Provider, by_assertion, by_secret
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.protocol.metadata import MetadataRequest
-from wirekafka.security.sasl.unsecured_tokens import decoded_part
+from wirekafka.security.sasl.claims import decoded_part
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.net import SocketNet
 from wirekafka.server.peers.peer import Peer, PeerOptions
@@ -66,8 +66,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     for option in ("listeners=", "advertised.listeners="):
         text = text.replace(f"\n{option}", f"\n{option}TOKENS://{_HOST}:{tokens},")
     properties.write_text(text)
-    with Provider() as provider, running(command, directory, port, tokens):
-        provider.now_s = int(time.time())
+    with Provider(time.time) as provider, running(command, directory, port, tokens):
         provider.claims = {"iss": "https://issuer", "aud": "kafka", "scope": "kafka"}
         thread = threading.Thread(target=provider.serve_forever, args=(0.01,))
         thread.start()

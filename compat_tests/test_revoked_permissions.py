@@ -224,6 +224,7 @@ def test_what_waits_while_its_permission_is_removed_ends_as_in_kafka(
         pending = side.users.begin(case.user, case.request, case.version)
         side.revoke(case.user)
         assert not pending.is_answered()
+        # Kept until the responses are there: it may be a request that waits as well.
         released = case.release()
         response = side.outcome(pending.response())
         refused = side.outcome(side.users.ask(case.user, case.request, case.version))

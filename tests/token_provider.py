@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,24 +18,25 @@ OAUTH = "org.apache.kafka.common.security.oauthbearer"
 SECRET = planted("client")
 PASSPHRASE = planted("passphrase")
 PROVIDER = RSAKey.generate_key(2048, {"kid": "provider"})
-START_MS = int(time.time()) * 1000
 
 
 class Provider(ThreadingHTTPServer):
-    """A token endpoint that issues tokens of ten minutes, and notes what it was sent.
-
-    `now_s` is the time of its clock: the start of the tests, unless it is set.
-    """
+    """A token endpoint that issues tokens of ten minutes, and notes what it was sent."""
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        """`now_s` returns the time, in s, at which tokens are issued.
+
+        It must be the time of the nodes that check the tokens: a test's own time where the test
+        gives it to the node, `time.time` where a server reads the clock.
+        """
         super().__init__(("127.0.0.1", 0), Handler)
+        self.now_s = now_s
         self.requests: list[tuple[dict[str, str], dict[str, str]]] = []
         self.status = 200
         self.body: bytes | None = None
         self.location = ""
-        self.now_s = START_MS // 1000
         self.claims: dict[str, Any] = {}
         """Further claims of the tokens."""
 
@@ -44,7 +45,8 @@ class Provider(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/token?tenant=one"
 
     def token(self, **changed: Any) -> str:
-        claims = {"sub": "node", "iat": self.now_s, "exp": self.now_s + 600}
+        now_s = int(self.now_s())
+        claims = {"sub": "node", "iat": now_s, "exp": now_s + 600}
         claims |= self.claims | changed
         claims = {name: value for name, value in claims.items() if value is not None}
         return jwt.encode({"alg": "RS256", "kid": "provider"}, claims, PROVIDER)
@@ -83,7 +85,7 @@ def by_secret(provider: Provider, **more: str) -> dict[str, str]:
 
 
 def by_assertion(provider: Provider, tmp_path: Path, algorithm: str) -> dict[str, str]:
-    """Options with which it signs assertions instead, by a key that is encrypted."""
+    """Options with which a node signs assertions in place of a secret, by an encrypted key."""
     key = {"RS256": RSAKey.generate_key(2048), "ES256": ECKey.generate_key("P-256")}[algorithm]
     (tmp_path / "key.pem").write_bytes(key.as_pem(private=True, password=PASSPHRASE))
     (tmp_path / "public.pem").write_bytes(key.as_pem(private=False))

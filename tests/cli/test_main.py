@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,29 @@ def test_serve_starts_without_the_command_line_library():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "set()", done.stderr
+
+
+def test_serve_imports_no_module_of_capabilities_that_are_off_by_default():
+    off = (
+        "wirekafka.config.checks.tiered_topic",
+        "wirekafka.security.certificates",
+        "wirekafka.security.sasl.client_assertion",
+        "wirekafka.security.sasl.token_endpoint",
+        "wirekafka.server.connections.request_log",
+        "wirekafka.server.peers.node_token",
+        "wirekafka.server.peers.ticket_renewal",
+        "wirekafka.server.tiering",
+        "wirekafka.tiered",
+    )
+    for name in off:
+        assert find_spec(name), f"there is no module {name} any more"
+    script = (
+        "import sys, wirekafka.cli.serve, wirekafka.server.run\n"
+        "from wirekafka.apis.shared import registry; registry.load()\n"
+        f"print([name for name in sys.modules if name.startswith({off})])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
 from tests.server.test_peer_security import _BEARER, between_brokers, brokers_seen, settings
-from tests.token_provider import (
-    OAUTH,
-    PROVIDER,
-    SECRET,
-    START_MS,
-    Handler,
-    Provider,
-    by_assertion,
-    by_secret,
-)
+from tests.token_provider import OAUTH, PROVIDER, SECRET, Handler, Provider, by_assertion, by_secret
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.security.jaas import LoginModule
@@ -36,11 +27,14 @@ from wirekafka.server.peers.node_token import NodeToken
 from wirekafka.testing import Broker
 
 _PREFIX = "listener.name.inside.oauthbearer."
+_START_S = 1_700_000_000
+_START_MS = _START_S * 1000
+"""The time of the nodes under test, which none of them may read from the machine's clock."""
 
 
 @pytest.fixture
 def provider() -> Iterator[Provider]:
-    with Provider() as server:
+    with Provider(after(0)) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
@@ -48,19 +42,22 @@ def provider() -> Iterator[Provider]:
         thread.join()
 
 
-def config_of(options: dict[str, str]) -> BrokerConfig:
-    return BrokerConfig.of(options)
+def after(seconds: int) -> Callable[[], float]:
+    """A clock that stands at a time after the start."""
+    return lambda: _START_S + seconds
 
 
 def node_token(options: dict[str, str], **module: str) -> NodeToken:
-    return NodeToken(config_of(options), LoginModule(f"{OAUTH}.OAuthBearerLoginModule", module))
+    return NodeToken(
+        BrokerConfig.of(options), LoginModule(f"{OAUTH}.OAuthBearerLoginModule", module)
+    )
 
 
 def got(token: NodeToken, *times_ms: int) -> list[str]:
     """The tokens at these times, in ms after the start."""
 
     async def get() -> list[str]:
-        return [await token.get(START_MS + time_ms) for time_ms in times_ms]
+        return [await token.get(_START_MS + time_ms) for time_ms in times_ms]
 
     return asyncio.run(get())
 
@@ -81,7 +78,7 @@ def test_a_node_logs_in_at_another_one_with_a_token_of_the_provider(
         "sasl.oauthbearer.allow.unverified.issuer": "true",
         **{f"{_PREFIX}{name}": value for name, value in by_secret(provider).items()},
     }
-    provider.now_s = int(time.time())
+    provider.now_s = time.time
     with Broker(config=options) as broker:
         security = between_brokers(options)
         assert brokers_seen(broker, security) == 1
@@ -127,15 +124,14 @@ def test_an_assertion_is_signed_for_each_token(
     decoded = jwt.decode(assertion, public, algorithms=[algorithm])
     assert decoded.header == {"alg": algorithm, "typ": "JWT", "kid": "k"}
     assert len(decoded.claims.pop("jti")) == 36
-    now_s = START_MS // 1000
     assert decoded.claims == {
         "iss": "the node",
         "sub": "the node",
         "aud": "the provider",
         "env": "test",
-        "iat": now_s,
-        "exp": now_s + 300,
-        "nbf": now_s - 60,
+        "iat": _START_S,
+        "exp": _START_S + 300,
+        "nbf": _START_S - 60,
     }
 
 
@@ -149,7 +145,7 @@ def test_an_assertion_file_goes_before_a_key_and_is_read_each_time(
     for number in (1, 2):
         file.write_text(f"a.b.{number}\n")
         got(token, number * 590_000)
-        provider.now_s += 590
+        provider.now_s = after(number * 590)
     assert [fields["client_assertion"] for _, fields in provider.requests] == ["a.b.1", "a.b.2"]
 
 
@@ -176,7 +172,7 @@ def test_a_token_is_used_until_it_is_due_and_then_replaced(provider: Provider) -
     token = node_token(options)
     # Due between 80 and 85 % of 600 s.
     first, same = got(token, 0, 479_000)
-    provider.now_s += 511
+    provider.now_s = after(511)
     [second] = got(token, 511_000)
     assert first == same != second
     assert len(provider.requests) == 2
@@ -187,16 +183,16 @@ def test_a_token_is_used_until_it_is_due_and_then_replaced(provider: Provider) -
 )
 def test_a_token_is_due_after_a_share_of_its_lifetime(lifetime_s: float, expected_s: float) -> None:
     times = RefreshTimes(0.8, 0.0, 60, 100)
-    token = AccessToken("", START_MS, START_MS + int(lifetime_s * 1000))
-    due_s = (times.due_ms(token, START_MS) - START_MS) / 1000
+    token = AccessToken("", _START_MS, _START_MS + int(lifetime_s * 1000))
+    due_s = (times.due_ms(token, _START_MS) - _START_MS) / 1000
     assert due_s == pytest.approx(min(expected_s, lifetime_s - 100))
 
 
 def test_the_limits_give_way_for_a_token_that_lives_too_shortly() -> None:
-    token = AccessToken("", START_MS, START_MS + 100_000)
-    assert RefreshTimes(0.8, 0.0, 60, 300).due_ms(token, START_MS) == START_MS + 80_000
-    late = AccessToken("", START_MS, START_MS + 400_000)
-    assert RefreshTimes(0.1, 0.0, 60, 300).due_ms(late, START_MS) == START_MS + 60_000
+    token = AccessToken("", _START_MS, _START_MS + 100_000)
+    assert RefreshTimes(0.8, 0.0, 60, 300).due_ms(token, _START_MS) == _START_MS + 80_000
+    late = AccessToken("", _START_MS, _START_MS + 400_000)
+    assert RefreshTimes(0.1, 0.0, 60, 300).due_ms(late, _START_MS) == _START_MS + 60_000
 
 
 def test_a_failing_provider_is_asked_again_and_the_last_token_used_while_it_is_valid(
@@ -211,7 +207,7 @@ def test_a_failing_provider_is_asked_again_and_the_last_token_used_while_it_is_v
     assert "has the status 503" in caplog.text
     with pytest.raises(AuthenticationFailed, match="has the status 503"):
         got(token, 600_000)
-    provider.status, provider.now_s = 200, provider.now_s + 601
+    provider.status, provider.now_s = 200, after(601)
     [second] = got(token, 601_000)
     assert second != first
 
@@ -228,7 +224,7 @@ def test_a_failing_provider_is_asked_again_and_the_last_token_used_while_it_is_v
         ({"body": b" " * (2 << 20)}, "larger than 1048576 bytes"),
         ({"claims": {"exp": None}}, "no exp claim"),
         ({"claims": {"exp": "soon"}}, "no valid exp claim"),
-        ({"claims": {"exp": START_MS // 1000 - 1}}, "has expired"),
+        ({"claims": {"exp": _START_S - 1}}, "has expired"),
         ({"claims": {"sub": None}}, "no valid sub claim"),
         ({"status": 401, "body": SECRET.encode()}, "the status 401"),
         ({"status": 302, "location": "http://127.0.0.1:1/"}, "the status 302"),
@@ -271,7 +267,7 @@ def test_logins_at_the_same_time_share_one_request(provider: Provider) -> None:
     token = node_token(by_secret(provider))
 
     async def several() -> set[str]:
-        return set(await asyncio.gather(*(token.get(START_MS) for _ in range(20))))
+        return set(await asyncio.gather(*(token.get(_START_MS) for _ in range(20))))
 
     assert len(asyncio.run(several())) == len(provider.requests) == 1
 

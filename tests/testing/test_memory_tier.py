@@ -8,6 +8,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 import wirekafka
 from tests.eventually import eventually
+from wirekafka.testing.memory_tier import MemoryTier
+from wirekafka.tiered.store import StoredObject, StoreError
 
 _RECORDS = 60
 
@@ -70,6 +72,22 @@ def test_lost_objects_are_named() -> None:
         eventually(lambda: broker.tier is not None and len(broker.tier.objects) == 4 * 3)
         assert broker.tier.lose(".log") == 4
         assert not any(key.endswith(".log") for key in broker.tier.objects)
+
+
+def test_each_kind_of_request_fails_as_often_as_a_test_wants() -> None:
+    store = MemoryTier()
+    store.put("key", [b"content"])
+    store.fail(5)
+    for request in (
+        lambda: store.put("key", [b""]),
+        lambda: store.get("key"),
+        lambda: store.get_range("key", 0, 1),
+        lambda: store.delete("key"),
+        lambda: list(store.list("")),
+    ):
+        with pytest.raises(StoreError):
+            request()
+    assert list(store.list("")) == [StoredObject("key", 7)]
 
 
 def test_only_a_store_in_memory_can_be_had() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -42,11 +43,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     # A broker must be up within 0.3 s; the command-line library alone takes a third of that.
     if words[:1] == ["serve"]:
-        sys.exit(_guarded(lambda: import_module(COMMANDS["serve"][0]).main(words[1:])))
+        sys.exit(_guarded(lambda: _serve(words[1:])))
     if words == ["--version"]:
         print(f"wirekafka {__version__}")
         sys.exit(0)
     sys.exit(_guarded(lambda: build(words)(words, prog_name="wirekafka")))
+
+
+def _serve(words: Sequence[str]) -> int:
+    # Until the node has started: nearly all objects stay, and scanning them takes time.
+    gc.disable()
+    try:
+        status: int = import_module(COMMANDS["serve"][0]).main(words)
+    finally:
+        gc.enable()
+    return status
 
 
 def build(words: Sequence[str]) -> typer.Typer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import os
 import sys
@@ -31,7 +32,10 @@ _DEFAULT_CLUSTER_ID = "WIREKAFKA_DEFAULT_CLUSTER_ID"
 
 
 def main(words: Sequence[str]) -> int:
-    """Serve until a signal stops it; returns the exit status. Raises ConfigError, OSError."""
+    """Serve until a signal stops it; returns the exit status. Raises ConfigError, OSError.
+
+    The caller may have disabled garbage collection: it is enabled once the node has started.
+    """
     arguments = _parser().parse_args(words)
     _log_to_stderr(arguments.log_level, arguments.log_format)
     if arguments.request_log:
@@ -86,6 +90,7 @@ def _serve_several(arguments: argparse.Namespace, config: BrokerConfig) -> int:
     for program in (program for stage in stages for program in stage):
         # Errors that a node would report are reported once, before any is started.
         refuse_unsupported(configuration(_parser().parse_args(program.arguments)))
+    gc.enable()  # The supervisor starts no node itself.
     return supervise(stages, logs_json=arguments.log_format == "json", ready=ready)
 
 

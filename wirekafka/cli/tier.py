@@ -19,7 +19,7 @@ from wirekafka.cli.output import (
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.fetcher import TopicFetcher
 from wirekafka.errors import KafkaError
-from wirekafka.tiered.audit import Tier, TierAudit, audited, folded
+from wirekafka.tiered.audit import TierAudit, audited, folded
 from wirekafka.tiered.chunked_layout import ChunkedLayout, ChunkOptions
 from wirekafka.tiered.layout import Layout
 from wirekafka.tiered.local_layout import FOLDER, LocalLayout
@@ -89,7 +89,7 @@ def verify(
 ) -> None:
     """Compare the store with the metadata; fails if an object of a segment is missing."""
     with Client(bootstrap, command_config) as client:
-        _, audit = _compared(client, *_opened(tier, local, key_prefix))
+        audit = _compared(client, *_opened(tier, local, key_prefix))
     _show(audit, as_json=as_json)
     if audit.holes:
         raise typer.Exit(1)
@@ -110,7 +110,7 @@ def scrub(
     """
     store, layout = _opened(tier, local, key_prefix)
     with Client(bootstrap, command_config) as client:
-        _, audit = _compared(client, store, layout)
+        audit = _compared(client, store, layout)
     show_table(("object", "bytes"), [tuple(each) for each in audit.orphans])
     if not fix:
         return
@@ -133,13 +133,12 @@ def _opened(url: str | None, local: str | None, key_prefix: str) -> tuple[Store,
     return store, ChunkedLayout(store, options)
 
 
-def _compared(client: Client, store: Store, layout: Layout) -> tuple[Tier, TierAudit]:
+def _compared(client: Client, store: Store, layout: Layout) -> TierAudit:
     try:
         objects = list(store.list(""))
     except StoreError as error:
         raise CliError(str(error)) from error
-    tier = folded(_records(client))
-    return tier, audited(tier, objects, layout)
+    return audited(folded(_records(client)), objects, layout)
 
 
 def _records(client: Client) -> Iterator[MetadataRecord]:

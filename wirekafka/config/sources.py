@@ -20,7 +20,7 @@ T = TypeVar("T")
 BUILT_IN = "built in"
 _PROVIDERS = "config.providers"
 _MOST_BYTES = 16 << 20
-"""A larger file is not read as one of properties."""
+"""The size above which a file of properties is refused."""
 _JAAS_FILE = "-Djava.security.auth.login.config="
 _SECURITY = re.compile(r"(^|\.)(ssl|sasl)\.")
 
@@ -244,7 +244,7 @@ class Sources:
 def read_properties(path: Path) -> dict[str, str]:
     """Read a file of Java properties, or a pipe. Raises ConfigError if it cannot be read or parsed.
 
-    What has more than 16 MiB is none: a device may have no end.
+    A larger file than 16 MiB is refused: a device may have no end.
     """
     import javaproperties
 

@@ -85,10 +85,10 @@ def run(
 ) -> int:
     """Serve until SIGTERM, SIGHUP or Ctrl-C; returns the exit status.
 
-    `loop` is `auto`, `asyncio` or `uvloop`; `new` is for new log directories.
+    `loop` is `auto`, `asyncio` or `uvloop`; `new` is for new log directories. The caller may have
+    disabled the garbage collector for the start; it is enabled once clients are served.
     """
     _allow_many_files()
-    gc.disable()  # During start-up: nearly all objects stay, and scanning them takes time.
     with asyncio.Runner(loop_factory=loop_factory(loop)) as runner:
         return runner.run(_serve(config, new or DirectoryFormat(), attended or Attended()))
 

@@ -51,12 +51,12 @@ class MemoryTier:
     def put(self, key: str, pieces: Iterable[Buffer]) -> None:
         data = b"".join(pieces)
         with self._lock:
-            self._count(key)
+            self._fail_if_wanted(key)
             self._objects[key] = data
 
     def get(self, key: str) -> Buffer:
         with self._lock:
-            self._count(key)
+            self._fail_if_wanted(key)
             if key not in self._objects:
                 raise ObjectMissing(key)
             return self._objects[key]
@@ -66,15 +66,17 @@ class MemoryTier:
 
     def delete(self, key: str) -> None:
         with self._lock:
-            self._count(key)
+            self._fail_if_wanted(key)
             self._objects.pop(key, None)
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
+        with self._lock:
+            self._fail_if_wanted(prefix)
         for key, size_bytes in self.objects.items():
             if key.startswith(prefix):
                 yield StoredObject(key, size_bytes)
 
-    def _count(self, key: str) -> None:
+    def _fail_if_wanted(self, key: str) -> None:
         if self._failures:
             self._failures -= 1
             raise StoreError(f"{key}: the store fails, as the test wants")

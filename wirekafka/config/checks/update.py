@@ -10,7 +10,6 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.client_match import ClientMatch
 from wirekafka.config.checks.group_bounds import violations
 from wirekafka.config.checks.java_classes import STREAMS_ASSIGNORS, check_class, short_names
-from wirekafka.config.checks.tiered_topic import check_tiered
 from wirekafka.config.option import ConfigError, Type, Update
 from wirekafka.config.options import BROKER, CLIENT_METRICS, GROUP, THROTTLES, TOPIC
 from wirekafka.config.prefixed_names import STORES, is_per_broker, split
@@ -51,6 +50,9 @@ def validate_topic(
         )
     is_tiered = before is not None and before.get(_TIERED) == "true"
     if config.remote_storage_enable or is_tiered:
+        # Imported late: few clusters have tiered topics.
+        from wirekafka.config.checks.tiered_topic import check_tiered
+
         check_tiered(broker, config, broker.topic_config(before) if before is not None else None)
 
 

@@ -38,15 +38,16 @@ class ListenerName(NamedTuple):
 class Listeners(NamedTuple):
     """A node's endpoints by use."""
 
-    bound: tuple[ListenerEndpoint, ...]  # where clients and brokers connect
-    advertised: tuple[ListenerEndpoint, ...]  # as in Metadata responses, in the order of `bound`
-    controller: tuple[
-        ListenerEndpoint, ...
-    ]  # where brokers and controllers reach the controller here
-    advertised_controller: tuple[
-        ListenerEndpoint, ...
-    ]  # for other nodes, in the order of `controller`
-    inter_broker: str  # the listener brokers use among themselves; empty on a controller
+    bound: tuple[ListenerEndpoint, ...]
+    """Where clients and brokers connect."""
+    advertised: tuple[ListenerEndpoint, ...]
+    """The endpoints in Metadata responses, in the order of `bound`."""
+    controller: tuple[ListenerEndpoint, ...]
+    """Where brokers and controllers reach the controller of this node."""
+    advertised_controller: tuple[ListenerEndpoint, ...]
+    """The controller's endpoints for other nodes, in the order of `controller`."""
+    inter_broker: str
+    """The name of the listener that brokers use among themselves; empty on a controller."""
 
 
 def own_names(config: BrokerConfig) -> set[str]:

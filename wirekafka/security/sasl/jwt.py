@@ -12,6 +12,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import JWKRegistry, Key
 from joserfc.registry import Header
 
+from wirekafka.security.sasl.claims import time_claim_s
 from wirekafka.security.sasl.oauthbearer import BearerToken, TokenRefused
 
 ALGORITHMS = (
@@ -105,10 +106,9 @@ class JwtValidator:
 
     def _check_times(self, claims: dict[str, Any], now_s: int) -> int:
         """The token's expiry in seconds. Its issue time may be in the future, as Kafka allows."""
-        expires_s = _time(claims, "exp", required=True)
-        issued_s = _time(claims, "iat", required=True)
-        not_before_s = _time(claims, "nbf")
-        assert expires_s is not None and issued_s is not None, "required"
+        expires_s = _required_time_s(claims, "exp")
+        issued_s = _required_time_s(claims, "iat")
+        not_before_s = _time_s(claims, "nbf")
         if now_s - self.clock_skew_s >= expires_s:
             raise TokenRefused("the token has expired")
         if not_before_s is not None and now_s + self.clock_skew_s < not_before_s:
@@ -137,10 +137,14 @@ class JwtValidator:
             raise TokenRefused(f"the token repeats a value of its {self.scope_claim} claim")
 
 
-def _time(claims: dict[str, Any], name: str, *, required: bool = False) -> int | None:
-    value = claims.get(name)
-    if value is None and not required:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1 << 40:
+def _required_time_s(claims: dict[str, Any], name: str) -> int:
+    time_s = _time_s(claims, name)
+    if time_s is None:
         raise TokenRefused(f"the token has no valid {name} claim")
-    return int(value)
+    return time_s
+
+
+def _time_s(claims: dict[str, Any], name: str) -> int | None:
+    """A time in whole seconds, rounded down."""
+    time_s = time_claim_s(claims, name)
+    return None if time_s is None else int(time_s)

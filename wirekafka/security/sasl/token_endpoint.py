@@ -1,4 +1,4 @@
-"""How a node requests its own access tokens from an identity provider (KIP-768, 1139, 1258)."""
+"""Requests for a node's own access tokens to an identity provider (KIP-768, 1139, 1258)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.reference import revealed
 from wirekafka.security.jaas import LoginModule
+from wirekafka.security.sasl.claims import decoded_part, time_claim_ms
 from wirekafka.security.sasl.client_assertion import AssertionFile, SignedAssertion
 from wirekafka.security.sasl.oauthbearer import TokenRefused
-from wirekafka.security.sasl.unsecured_tokens import decoded_part, time_claim_ms
 
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
-LOGIN_HANDLER = f"{_OAUTH}OAuthBearerLoginCallbackHandler"
 _DEFAULT, _FILE, _CREDENTIALS, _BEARER = (
     f"{_OAUTH}{name}JwtRetriever" for name in ("Default", "File", "ClientCredentials", "JwtBearer")
 )
@@ -169,6 +168,7 @@ class TokenEndpoint:
         expires_ms, issued_ms = time_claim_ms(claims, "exp"), time_claim_ms(claims, "iat")
         if expires_ms is None:
             raise TokenRefused("the token has no exp claim")
+        # Without an iat claim the lifetime begins when the token is received (`RefreshTimes`).
         return AccessToken(text, expires_ms if issued_ms is None else issued_ms, expires_ms)
 
 

@@ -6,12 +6,12 @@ As in Kafka, OAUTHBEARER does this where no `sasl.server.callback.handler.class`
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from dataclasses import dataclass
 from typing import Any
 
 from wirekafka.security.jaas import LoginModule
+from wirekafka.security.sasl.claims import decoded_part, time_claim_ms
 from wirekafka.security.sasl.oauthbearer import BearerToken, TokenRefused
 
 _OPTION = "unsecuredValidator"
@@ -109,22 +109,3 @@ def unsigned_token(module: LoginModule, now_ms: int) -> str:
 def _encoded(part: dict[str, Any]) -> str:
     text = json.dumps(part, separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(text).decode().rstrip("=")
-
-
-def decoded_part(part: str) -> dict[str, Any]:
-    try:
-        found = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-    except (ValueError, binascii.Error, RecursionError):
-        raise TokenRefused("a token that is not JSON in base64") from None
-    if not isinstance(found, dict):
-        raise TokenRefused("a token that is not of JSON objects")
-    return found
-
-
-def time_claim_ms(claims: dict[str, Any], name: str) -> int | None:
-    value = claims.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1 << 40:
-        raise TokenRefused(f"the token has no valid {name} claim")
-    return round(value * 1000)

@@ -24,13 +24,13 @@ from wirekafka.security.sasl.token_endpoint import AccessToken, RefreshTimes, To
 logger = logging.getLogger(__name__)
 
 _TIMEOUT_MS = 10_000
-"""Kafka waits for ever where the timeouts are not set."""
+"""The limit where a timeout is not set; Kafka waits for ever then."""
 _SUCCESSES = (200, 201)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenFetchTimes:
-    """How long connecting to a provider, and reading its response, may take; and retries."""
+    """The longest times for connecting to a provider and reading its response, and for retries."""
 
     connect_s: float
     read_s: float
@@ -78,15 +78,11 @@ class NodeToken:
         if now_ms >= self._due_ms:
             if self._task is None:
                 self._task = asyncio.get_running_loop().create_task(self._renew(now_ms))
-            # Others may wait for it, too, and this connection give up before.
+            # Other logins may wait for the request when this login has been given up.
             await asyncio.shield(self._task)
         if self._token is None or now_ms >= self._token.expires_ms:
-            raise AuthenticationFailed(f"no access token from {self._where}: {self._reason}")
+            raise AuthenticationFailed(f"no access token from {self._endpoint.url}: {self._reason}")
         return self._token.text
-
-    @property
-    def _where(self) -> str:
-        return f"{self._endpoint.url}"
 
     async def _renew(self, now_ms: int) -> None:
         try:
@@ -101,7 +97,7 @@ class NodeToken:
             self._failures += 1
             reason = str(error) or type(error).__name__
             self._reason = reason_about(self._endpoint.url, reason)
-            logger.warning("No new access token from %s: %s", self._where, self._reason)
+            logger.warning("No new access token from %s: %s", self._endpoint.url, self._reason)
         finally:
             self._task = None
 

@@ -19,7 +19,6 @@ from wirekafka.security.sasl.client import ClientExchange
 from wirekafka.security.sasl.exchange import AuthenticationFailed
 from wirekafka.security.sasl.gssapi import KerberosUnavailable
 from wirekafka.security.sasl.gssapi_client import KerberosLogin
-from wirekafka.security.sasl.token_endpoint import LOGIN_HANDLER
 from wirekafka.security.sasl.unsecured_tokens import unsigned_token
 from wirekafka.security.tls_context import Secured, Settings
 
@@ -31,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 _NONCE_BYTES = 24
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
+_TOKEN_ENDPOINT = f"{_OAUTH}OAuthBearerLoginCallbackHandler"
 _UNSIGNED = f"{_OAUTH}internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
 
 
@@ -128,7 +128,7 @@ class PeerSecurity:
         """Raise ConfigError unless the configuration has what a login needs."""
         own = self._config.for_listener(self._listener, self.mechanism)
         if self.mechanism == oauthbearer.NAME and (
-            own.sasl_login_callback_handler_class == LOGIN_HANDLER
+            own.sasl_login_callback_handler_class == _TOKEN_ENDPOINT
         ):
             module = mechanisms.login_module(self._config, self._listener, self.mechanism)
             # Imported late: few nodes log in by tokens, which need an HTTP client.
@@ -169,7 +169,7 @@ class PeerSecurity:
         if handler not in (None, _UNSIGNED):
             name = own.sources.configured_name("sasl.login.callback.handler.class")
             reason = (
-                f"Java classes cannot be loaded; only {LOGIN_HANDLER} and {_UNSIGNED} are known"
+                f"Java classes cannot be loaded; only {_TOKEN_ENDPOINT} and {_UNSIGNED} are known"
             )
             raise ConfigError(name, handler, reason)
 
