@@ -149,6 +149,15 @@ class RemoteReader:
         except ObjectMissing:
             return None
 
+    @property
+    def index_cache_bytes(self) -> int:
+        """The size of the cached indexes."""
+        return self._indexes.size_bytes
+
+    def limit_indexes(self, limit_bytes: int) -> None:
+        """Change the limit of the cache of indexes, from the next index on."""
+        self._indexes.limit_bytes = limit_bytes
+
     def forget(self, segment_id: bytes) -> None:
         """Remove what is cached of a deleted segment."""
         for cache in (self._indexes, self._chunks):

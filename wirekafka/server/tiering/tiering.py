@@ -16,7 +16,7 @@ from wirekafka.server.tiering.copier import Copier, CopyFailed, note_copied
 from wirekafka.server.tiering.partition_tier import PartitionTier
 from wirekafka.server.tiering.remote_metadata import RemoteMetadata
 from wirekafka.server.tiering.settings import MetadataTopicOptions
-from wirekafka.server.tiering.work import ReaderPool, Run, run_in_own_thread
+from wirekafka.server.tiering.work import ReaderPool, Run, Slots, run_in_own_thread
 from wirekafka.tiered.counters import TierCounters
 from wirekafka.tiered.layout import Layout
 from wirekafka.tiered.remote_reader import RemoteReader
@@ -38,21 +38,14 @@ class Tiering:
         config = broker.config
         self._broker = broker
         self.layout = layout
-        self._pool = (
-            None
-            if run is not None
-            else ReaderPool(
-                config.remote_log_reader_threads, config.remote_log_reader_max_pending_tasks
-            )
+        self._pool = ReaderPool(
+            lambda: broker.config.remote_log_reader_threads,
+            config.remote_log_reader_max_pending_tasks,
         )
-        self._read_run: Run = run or self._pool.run  # type: ignore[union-attr]
+        self._read_run = run or self._pool.run
         self.metadata = RemoteMetadata(broker, MetadataTopicOptions.of(config))
         self.reader = RemoteReader(
-            layout,
-            index_bytes=min(
-                config.remote_log_index_file_cache_total_size_bytes, _INDEX_CACHE_BYTES
-            ),
-            chunk_bytes=_CHUNK_CACHE_BYTES,
+            layout, index_bytes=self._index_cache_bytes, chunk_bytes=_CHUNK_CACHE_BYTES
         )
         self._fetch_rate = ReplicationThrottle(
             broker.node_id,
@@ -69,8 +62,8 @@ class Tiering:
         """The tiered partitions that are placed here."""
         self._tasks: dict[tuple[str, TieredPartition], asyncio.Task[None]] = {}
         self._failures: dict[tuple[str, TieredPartition], str] = {}
-        self._copiers = asyncio.Semaphore(config.remote_log_manager_copier_thread_pool_size)
-        self._expirers = asyncio.Semaphore(config.remote_log_manager_expiration_thread_pool_size)
+        self._copiers = Slots(lambda: broker.config.remote_log_manager_copier_thread_pool_size)
+        self._expirers = Slots(lambda: broker.config.remote_log_manager_expiration_thread_pool_size)
         self._orphans: dict[TieredPartition, int] = {}
         """Since when, in ms, partitions have been deleted whose segments still exist."""
         self._timer: Timer | None = None
@@ -88,8 +81,7 @@ class Tiering:
         for task in self._tasks.values():
             task.cancel()
         self.metadata.stop()
-        if self._pool is not None:
-            self._pool.close()
+        self._pool.close()
 
     # Changes of partitions, from the broker.
 
@@ -152,6 +144,7 @@ class Tiering:
     def work(self) -> None:
         """Begin what is to be done for each partition, unless it is still being done."""
         self.metadata.follow_led()
+        self.reader.limit_indexes(self._index_cache_bytes)
         for tier in self.tiers.values():
             note_copied(tier.partition.log, tier.states)
             if tier.partition.is_leader and tier.states is not None:
@@ -159,6 +152,11 @@ class Tiering:
                 expire = partial(self.copier.expire, tier)
                 self._begin("expire", tier.identity, expire, self._expirers)
         self._delete_orphans()
+
+    @property
+    def _index_cache_bytes(self) -> int:
+        configured = self._broker.config.remote_log_index_file_cache_total_size_bytes
+        return min(configured, _INDEX_CACHE_BYTES)
 
     def _schedule(self) -> None:
         interval_ms = self._broker.config.remote_log_manager_task_interval_ms
@@ -196,9 +194,7 @@ class Tiering:
         delete_all = partial(self.copier.delete_all, partition)
         self._begin("deletion", partition, delete_all, self._expirers)
 
-    def _begin(
-        self, kind: str, partition: TieredPartition, work: _Work, limit: asyncio.Semaphore
-    ) -> None:
+    def _begin(self, kind: str, partition: TieredPartition, work: _Work, limit: Slots) -> None:
         key = kind, partition
         if key in self._tasks or self._is_stopped:
             return
@@ -206,9 +202,7 @@ class Tiering:
         self._tasks[key] = task
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
 
-    async def _run(
-        self, key: tuple[str, TieredPartition], work: _Work, limit: asyncio.Semaphore
-    ) -> None:
+    async def _run(self, key: tuple[str, TieredPartition], work: _Work, limit: Slots) -> None:
         kind, (topic, _, index) = key
         try:
             async with limit:
