@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 _CHUNK_CACHE_BYTES = 64 << 20
 _INDEX_CACHE_BYTES = 32 << 20
 _ORPHANED_MS = 60_000
+_COPY, _EXPIRE, _DELETION = "copy", "expire", "deletion"
 _Work = Callable[[], Awaitable[None]]
 
 
@@ -55,6 +56,8 @@ class Tiering:
         )
         self.counters: dict[str, TierCounters] = {}
         """What was done, by topic."""
+        self.past_counters = TierCounters()
+        """What was done for topics that are no longer here."""
         self.copier = Copier(broker, self.metadata, layout, run or run_in_own_thread)
         self.copier.counters = self._counters_of
         self.copier.deleted = self._deleted
@@ -119,10 +122,9 @@ class Tiering:
         del self.tiers[partition.topic, partition.index]
         partition.remote = None
         self.metadata.unfollow(tier.identity)
-        for kind in ("copy", "expire"):
+        for kind in (_COPY, _EXPIRE):
             self._failures.pop((kind, tier.identity), None)
-        for kind in ("copy", "expire"):
-            task = self._tasks.pop((kind, tier.identity), None)
+            task = self._tasks.get((kind, tier.identity))
             if task is not None:
                 task.cancel()
 
@@ -148,10 +150,11 @@ class Tiering:
         for tier in self.tiers.values():
             note_copied(tier.partition.log, tier.states)
             if tier.partition.is_leader and tier.states is not None:
-                self._begin("copy", tier.identity, partial(self.copier.copy, tier), self._copiers)
+                self._begin(_COPY, tier.identity, partial(self.copier.copy, tier), self._copiers)
                 expire = partial(self.copier.expire, tier)
-                self._begin("expire", tier.identity, expire, self._expirers)
+                self._begin(_EXPIRE, tier.identity, expire, self._expirers)
         self._delete_orphans()
+        self._forget_past()
 
     @property
     def _index_cache_bytes(self) -> int:
@@ -182,6 +185,17 @@ class Tiering:
             if now_ms - since_ms >= _ORPHANED_MS:
                 self._begin_deletion(partition)
 
+    def _forget_past(self) -> None:
+        """Forget failures of tasks that other brokers have now, and counters of past topics."""
+        led = {tier.identity for tier in self.tiers.values() if tier.partition.is_leader}
+        for kind, partition in list(self._failures):
+            if partition not in (self._orphans if kind == _DELETION else led):
+                del self._failures[kind, partition]
+        present = {topic for topic, _ in self.tiers}
+        present.update(partition.topic for _, partition in self._tasks)
+        for topic in self.counters.keys() - present:
+            self.past_counters.add(self.counters.pop(topic))
+
     def _is_orphaned(self, partition: TieredPartition) -> bool:
         """Whether a partition has been deleted, or its topic is no longer tiered."""
         image = self._broker.image
@@ -192,7 +206,7 @@ class Tiering:
 
     def _begin_deletion(self, partition: TieredPartition) -> None:
         delete_all = partial(self.copier.delete_all, partition)
-        self._begin("deletion", partition, delete_all, self._expirers)
+        self._begin(_DELETION, partition, delete_all, self._expirers)
 
     def _begin(self, kind: str, partition: TieredPartition, work: _Work, limit: Slots) -> None:
         key = kind, partition
