@@ -80,6 +80,7 @@ class TieredLog:
         self.disk = RealDisk()
         self.log = Log.create(self.disk, str(path), config, NOW_MS)
         self.store = MemoryStore()
+        self.new_layout = layout
         self.layout = layout(self.store)
         self.states = SegmentStates()
         self.epoch = 0
