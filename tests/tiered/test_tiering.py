@@ -16,9 +16,11 @@ from tests.tiered.tiered_log import MemoryStore
 from wirekafka.codec.batch import Buffer, batches
 from wirekafka.codec.record import Record, encode_batch
 from wirekafka.errors import Error
+from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.log import Log
 from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
 from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.reading import ReadRange
 from wirekafka.server.background.housekeeping import Housekeeping
 from wirekafka.server.tiering.partition_tier import PartitionTier
 from wirekafka.server.tiering.settings import LOCAL_CLASS
@@ -373,6 +375,30 @@ def test_a_partition_that_is_placed_again_is_worked_on_once(tmp_path: Path) -> N
             node.tiering.work()
         assert most == 1
         node.tiering.copier.copy = original  # type: ignore[method-assign]
+
+    run(tmp_path, scenario)
+
+
+def test_a_read_whose_transactions_are_slow_answers_with_nothing_for_now(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        tier = node.tiering.tiers["t", 0]
+        is_slow = asyncio.Event()
+
+        async def slow(*_: object) -> list[AbortedTransaction]:
+            is_slow.set()
+            await asyncio.Event().wait()
+            return []
+
+        tier._aborted = slow  # type: ignore[method-assign]
+        wanted = ReadRange(offset=3, max_bytes=1_000_000, committed=True)
+        pending = node.partition.read(wanted)
+        assert isinstance(pending, asyncio.Task)
+        await is_slow.wait()
+        node.clock.advance(501)
+        await eventually_async(pending.done)
+        assert pending.result().records is None
 
     run(tmp_path, scenario)
 

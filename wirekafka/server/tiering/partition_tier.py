@@ -120,17 +120,26 @@ class PartitionTier:
             await Promise[None]().within(clock, limit_ms)
             if self._rate.is_exceeded(clock.now_ms()):
                 return found  # As Kafka: nothing for now (KIP-956).
-        done = await within(clock, limit_ms, self._first_batches(segment, states, wanted))
+        done = await within(clock, limit_ms, self._found(segment, states, wanted))
         if done is None:
             return found  # As Kafka: nothing for now. What was read is in the cache next time.
-        batches, source = done[0]
+        batches, source, aborted = done[0]
         self._rate.record(len(batches.records), clock.now_ms())
         found.records = MemorySlice(batches.records)
-        if wanted.committed and batches.records:
-            segments = self._from(segment, states)
-            found.aborted = await self._aborted(segments, wanted.offset, batches.end_offset)
+        found.aborted = aborted
         self._read_ahead(source, batches.next_position)
         return found
+
+    async def _found(
+        self, segment: RemoteSegment, states: SegmentStates, wanted: ReadRange
+    ) -> tuple[FoundBatches, RemoteSegment, Sequence[AbortedTransaction]]:
+        """As `_first_batches`, with the aborted transactions that a reader has to leave out."""
+        batches, source = await self._first_batches(segment, states, wanted)
+        aborted: Sequence[AbortedTransaction] = ()
+        if wanted.committed and batches.records:
+            segments = self._from(segment, states)
+            aborted = await self._aborted(segments, wanted.offset, batches.end_offset)
+        return batches, source, aborted
 
     async def _first_batches(
         self, segment: RemoteSegment, states: SegmentStates, wanted: ReadRange
