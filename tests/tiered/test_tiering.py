@@ -8,6 +8,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import pytest
+
 from tests.apis.test_fetch import fetch_request, only
 from tests.eventually import eventually_async
 from tests.in_process import InProcessBroker, batch
@@ -15,7 +17,7 @@ from tests.manual_clock import ManualClock
 from tests.tiered.tiered_log import MemoryStore
 from wirekafka.codec.batch import Buffer, batches
 from wirekafka.codec.record import Record, encode_batch
-from wirekafka.errors import Error
+from wirekafka.errors import Error, KafkaError
 from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.log import Log
 from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
@@ -25,7 +27,7 @@ from wirekafka.server.background.housekeeping import Housekeeping
 from wirekafka.server.tiering.partition_tier import PartitionTier
 from wirekafka.server.tiering.settings import LOCAL_CLASS
 from wirekafka.server.tiering.tiering import Tiering
-from wirekafka.server.tiering.work import run_in_own_thread
+from wirekafka.server.tiering.work import Job, run_in_own_thread
 from wirekafka.tiered.copying import CopyJob, candidates
 from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC
 from wirekafka.tiered.remote_segment import SegmentState
@@ -399,6 +401,29 @@ def test_a_read_whose_transactions_are_slow_answers_with_nothing_for_now(tmp_pat
         node.clock.advance(501)
         await eventually_async(pending.done)
         assert pending.result().records is None
+
+    run(tmp_path, scenario)
+
+
+def test_a_follower_does_not_wait_for_ever_for_what_it_begins_with(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        tier = node.tiering.tiers["t", 0]
+        hangs = asyncio.Event()
+
+        async def hang(job: Job) -> None:
+            hangs.set()
+            await asyncio.Event().wait()
+
+        tier._run = hang
+        start = asyncio.create_task(tier.local_start(node.log.epochs.entries[0].epoch, 44))
+        await hangs.wait()
+        node.clock.advance(10_001)
+        await eventually_async(start.done)
+        with pytest.raises(KafkaError) as caught:
+            start.result()
+        assert caught.value.error is Error.REQUEST_TIMED_OUT
 
     run(tmp_path, scenario)
 

@@ -28,6 +28,7 @@ from wirekafka.tiered.store import StoreError
 
 logger = logging.getLogger(__name__)
 
+_START_MS = 10_000
 _READY_MS = 100
 """How long a read waits for the metadata, which a starting broker still reads."""
 
@@ -89,12 +90,24 @@ class PartitionTier:
                 raise KafkaError(
                     Error.OFFSET_MOVED_TO_TIERED_STORAGE, f"no remote segment has offset {offset}"
                 )
-            epochs = await self._guarded(self._run(partial(self._reader.epochs, segment)))
-            snapshot = await self._guarded(self._run(partial(self._reader.producers, segment)))
+            work = self._guarded(self._run(partial(self._local_start, segment)))
+            # All partitions of the leader wait meanwhile.
+            done = await within(self._broker.clock, _START_MS, work)
+            if done is None:
+                raise KafkaError(Error.REQUEST_TIMED_OUT, f"no answer within {_START_MS} ms")
         except KafkaError:
             self._counters.failed_starts += 1
             raise
-        return LocalStart(offset=segment.end_offset, epochs=epochs, producers=snapshot)
+        start: LocalStart = done[0]
+        return start
+
+    def _local_start(self, segment: RemoteSegment) -> LocalStart:
+        reader = self._reader
+        return LocalStart(
+            offset=segment.end_offset,
+            epochs=reader.epochs(segment),
+            producers=reader.producers(segment),
+        )
 
     async def _counted(self, wanted: ReadRange, found: RemoteResult) -> RemoteResult:
         self._counters.reads += 1
