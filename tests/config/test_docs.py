@@ -21,4 +21,5 @@ def test_an_option_counts_as_used_only_if_code_reads_it():
     used = used_names()
     assert {"interval.ms", "match", "metrics", "streams.assignor.name"} <= used
     assert {"log.segment.bytes", "segment.bytes", "log.retention.hours", "listeners"} <= used
+    assert "remote.log.delete.on.disable" in used, "tiering cannot be disabled without it"
     assert not {"ssl.protocol", "sasl.login.class", "zookeeper.connect"} & used

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
@@ -15,6 +16,7 @@ from wirekafka.tiered.chunked_layout import ChunkedLayout, ChunkOptions
 from wirekafka.tiered.layout import Layout
 from wirekafka.tiered.local_layout import LocalLayout
 from wirekafka.tiered.remote_reader import RemoteReader
+from wirekafka.tiered.remote_segment import RemoteSegment
 from wirekafka.tiered.store import Store, StoreError
 
 LAYOUTS: dict[str, Callable[[Store], Layout]] = {
@@ -151,3 +153,49 @@ def test_the_entries_that_were_used_least_recently_make_room() -> None:
         cache.get("a", lambda: bytes(4))
     assert "a" in cache and "c" in cache and "b" not in cache
     assert cache.size_bytes == 8
+
+
+def test_a_smaller_limit_applies_from_the_next_index_on(tiered: TieredLog) -> None:
+    reader = RemoteReader(tiered.layout, index_bytes=1 << 20, chunk_bytes=1 << 20)
+    first, second, *_ = tiered.states
+    for segment in (first, second):
+        reader.read(segment, segment.start_offset, 1, at_least_one=True)
+    kept = reader.index_cache_bytes
+    reader.limit_indexes(1)
+    reader.first_at_or_after(second, NOW_MS, 0)
+    assert 0 < reader.index_cache_bytes < kept
+
+
+def test_objects_that_have_been_damaged_are_errors_of_the_store(tiered: TieredLog) -> None:
+    segment = next(iter(tiered.states))
+    for key, data in list(tiered.store.objects.items()):
+        other_end = data[:-20] + b"\xff" * len(data[-20:])
+        same_size = (bytes(len(data)), b"\xff" * len(data), other_end)
+        for damaged in (b"", data[:-1], data[1:], *same_size):
+            tiered.store.objects[key] = damaged
+            _use_all(tiered, segment)
+        tiered.store.objects[key] = data
+
+
+def test_a_manifest_of_a_smaller_file_is_an_error_of_the_store(tmp_path: Path) -> None:
+    tiered = TieredLog(tmp_path, layout=LAYOUTS["compressed chunks"])
+    tiered.append(50)
+    tiered.copy()
+    segment = next(iter(tiered.states))
+    with pytest.raises(StoreError):
+        tiered.layout.read(segment, 0, segment.size_bytes + 1_000)
+
+
+def _use_all(tiered: TieredLog, segment: RemoteSegment) -> None:
+    """Each use of a segment succeeds or raises StoreError."""
+    layout = tiered.new_layout(tiered.store)  # Without a cached manifest.
+    uses: tuple[Callable[[RemoteReader], object], ...] = (
+        lambda reader: reader.read(segment, segment.end_offset - 1, 5_000, at_least_one=True),
+        lambda reader: reader.first_at_or_after(segment, segment.max_timestamp_ms, 0),
+        lambda reader: reader.aborted([segment], 0, segment.end_offset),
+        lambda reader: reader.epochs(segment),
+        lambda reader: reader.producers(segment),
+    )
+    for use in uses:
+        with suppress(StoreError):
+            use(RemoteReader(layout, index_bytes=1 << 20, chunk_bytes=1 << 20))

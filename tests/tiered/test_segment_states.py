@@ -13,7 +13,7 @@ from wirekafka.tiered.remote_segment import (
     SegmentUpdate,
     TieredPartition,
 )
-from wirekafka.tiered.segment_states import SegmentStates, is_in_lineage
+from wirekafka.tiered.segment_states import Lineage, SegmentStates
 
 PARTITION = TieredPartition("t", bytes(16), 0)
 FINISHED, DELETING, DELETED = (
@@ -145,8 +145,9 @@ def test_what_a_lost_leader_copied_counts_up_to_the_end_of_its_epoch() -> None:
 def test_a_segment_belongs_to_a_log_whose_epochs_it_shares(
     of_segment: Sequence[tuple[int, int]], of_log: Sequence[tuple[int, int]], expected: bool
 ) -> None:
-    assert is_in_lineage(segment("a", 0, 10, *of_segment), epochs(*of_log), 30) is expected
+    assert Lineage(epochs(*of_log), 30).has(segment("a", 0, 10, *of_segment)) is expected
 
 
 def test_a_segment_that_ends_behind_the_log_does_not_belong_to_it() -> None:
-    assert not is_in_lineage(segment("a", 0, 10), epochs((0, 0)), 9)
+    assert not Lineage(epochs((0, 0)), 9).has(segment("a", 0, 10))
+    assert not Lineage((), 30).has(segment("a", 0, 10))

@@ -60,6 +60,17 @@ def test_a_process_serves_what_it_has_tiered_after_a_kill(tmp_path: Path) -> Non
         assert _read(client) == _RECORDS
 
 
+def test_without_tiered_storage_nothing_of_it_is_imported() -> None:
+    code = (
+        "import sys, wirekafka.server.run, wirekafka.server.monitoring.service\n"
+        "from wirekafka.apis.shared import registry; registry.load()\n"
+        "print([name for name in sys.modules if name.startswith("
+        "('wirekafka.tiered', 'wirekafka.server.tiering', 'obstore'))])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
 def _check(served: Monitored, tier: Path) -> None:
     """The command finds the segments, an object of none of them, and one that is missing."""
     bootstrap = ("--bootstrap-server", f"127.0.0.1:{served.serving.port}")

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
+from threading import Event
 from typing import Any
+
+import pytest
 
 from tests.apis.test_fetch import fetch_request, only
 from tests.eventually import eventually_async
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.tiered.tiered_log import MemoryStore
-from wirekafka.codec.batch import batches
+from wirekafka.codec.batch import Buffer, batches
 from wirekafka.codec.record import Record, encode_batch
-from wirekafka.errors import Error
+from wirekafka.errors import Error, KafkaError
+from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.log import Log
 from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
 from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.reading import ReadRange
 from wirekafka.server.background.housekeeping import Housekeeping
+from wirekafka.server.tiering.partition_tier import PartitionTier
 from wirekafka.server.tiering.settings import LOCAL_CLASS
 from wirekafka.server.tiering.tiering import Tiering
+from wirekafka.server.tiering.work import Job, run_in_own_thread
 from wirekafka.tiered.copying import CopyJob, candidates
 from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC
 from wirekafka.tiered.remote_segment import SegmentState
@@ -181,7 +188,7 @@ def test_a_node_that_was_killed_while_it_copied_begins_again(tmp_path: Path) -> 
         )
         await node.tiering.metadata.publish(job.segment)
         node.store.put(f"t-0-{'x' * 22}/left.log", [b"left"])
-        job.run(node.tiering.layout, node.kafka.broker.disk)
+        job.run(node.tiering.layout, node.kafka.broker.disk, Event())
         node.kafka.node.abort()
 
         node.start()
@@ -283,5 +290,161 @@ def test_the_segments_of_a_deleted_topic_are_deleted_though_the_store_fails(tmp_
         node.clock.advance(60_001)
         node.tiering.work()
         await eventually_async(lambda: not node.segments())
+
+    run(tmp_path, scenario)
+
+
+def test_an_upload_that_was_given_up_leaves_nothing_when_it_ends(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        node.tiering.copier._run = run_in_own_thread
+        put, starts, goes_on = node.store.put, Event(), Event()
+
+        def slow(key: str, pieces: Iterable[Buffer]) -> None:
+            starts.set()
+            assert goes_on.wait(30)
+            put(key, pieces)
+
+        node.store.put = slow  # type: ignore[method-assign]
+        node.tiering.work()
+        await eventually_async(starts.is_set)
+        node.clock.advance(130_000)
+        await eventually_async(lambda: not node.tiering.is_busy)
+        assert [kind for kind, _ in node.tiering.failing()] == ["copy"]
+        assert not list(node.tier_states())
+        requests = len(node.store.requests)
+        goes_on.set()
+        await eventually_async(lambda: len(node.store.requests) >= requests + 2)
+        await eventually_async(lambda: not node.store.objects)
+
+    run(tmp_path, scenario)
+
+
+def test_only_the_tasks_of_partitions_that_are_led_here_fail(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        node.store.failures = 1
+        node.tiering.work()
+        await eventually_async(lambda: not node.tiering.is_busy)
+        assert [kind for kind, _ in node.tiering.failing()] == ["copy"]
+        node.partition.leader = None
+        node.tiering.work()
+        assert not list(node.tiering.failing())
+
+    run(tmp_path, scenario)
+
+
+def test_the_counters_of_deleted_topics_are_added_up(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        copies = node.tiering.counters["t"].copies
+        assert copies == 3
+        await node.kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")]))
+        await eventually_async(lambda: not node.segments())
+        await eventually_async(lambda: not node.tiering.is_busy)
+        node.tiering.work()
+        assert not node.tiering.counters
+        assert node.tiering.past_counters.copies == copies
+
+    run(tmp_path, scenario)
+
+
+def test_a_partition_that_is_placed_again_is_worked_on_once(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        most = running = 0
+        original = node.tiering.copier.copy
+
+        async def copy(tier: PartitionTier) -> None:
+            nonlocal most, running
+            running += 1
+            most = max(most, running)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                running -= 1
+
+        node.tiering.copier.copy = copy  # type: ignore[method-assign]
+        node.tiering.work()
+        await eventually_async(lambda: running == 1)
+        for _ in range(3):
+            node.tiering.forget(node.partition)
+            node.tiering.placed(node.partition)
+            node.tiering.work()
+            await asyncio.sleep(0)
+            node.tiering.work()
+            await asyncio.sleep(0)
+            node.tiering.work()
+        assert most == 1
+        node.tiering.copier.copy = original  # type: ignore[method-assign]
+
+    run(tmp_path, scenario)
+
+
+def test_a_read_whose_transactions_are_slow_answers_with_nothing_for_now(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        tier = node.tiering.tiers["t", 0]
+        is_slow = asyncio.Event()
+
+        async def slow(*_: object) -> list[AbortedTransaction]:
+            is_slow.set()
+            await asyncio.Event().wait()
+            return []
+
+        tier._aborted = slow  # type: ignore[method-assign]
+        wanted = ReadRange(offset=3, max_bytes=1_000_000, committed=True)
+        pending = node.partition.read(wanted)
+        assert isinstance(pending, asyncio.Task)
+        await is_slow.wait()
+        node.clock.advance(501)
+        await eventually_async(pending.done)
+        assert pending.result().records is None
+
+    run(tmp_path, scenario)
+
+
+def test_a_follower_does_not_wait_for_ever_for_what_it_begins_with(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        tier = node.tiering.tiers["t", 0]
+        hangs = asyncio.Event()
+
+        async def hang(job: Job) -> None:
+            hangs.set()
+            await asyncio.Event().wait()
+
+        tier._run = hang
+        start = asyncio.create_task(tier.local_start(node.log.epochs.entries[0].epoch, 44))
+        await hangs.wait()
+        node.clock.advance(10_001)
+        await eventually_async(start.done)
+        with pytest.raises(KafkaError) as caught:
+            start.result()
+        assert caught.value.error is Error.REQUEST_TIMED_OUT
+
+    run(tmp_path, scenario)
+
+
+def test_an_unexpected_error_does_not_end_the_reading_of_the_metadata(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        [followed] = node.tiering.metadata._followed.values()
+        fold, failures = followed._fold, []
+
+        def failing(data: Buffer) -> bool:
+            if not failures:
+                failures.append("damaged")
+                raise IndexError("damaged")
+            return fold(data)
+
+        followed._fold = failing  # type: ignore[method-assign]
+        node.append()
+        node.tiering.work()
+        await eventually_async(lambda: failures)
+        node.clock.advance(1_000)
+        await eventually_async(lambda: not node.tiering.is_busy)
+        assert len(list(node.tier_states())) == 3
 
     run(tmp_path, scenario)

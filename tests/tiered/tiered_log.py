@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from threading import Event
 
 from wirekafka.codec.batch import Buffer
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
@@ -79,6 +80,7 @@ class TieredLog:
         self.disk = RealDisk()
         self.log = Log.create(self.disk, str(path), config, NOW_MS)
         self.store = MemoryStore()
+        self.new_layout = layout
         self.layout = layout(self.store)
         self.states = SegmentStates()
         self.epoch = 0
@@ -108,7 +110,7 @@ class TieredLog:
                 broker_id=1,
                 now_ms=NOW_MS,
             )
-            custom = job.run(self.layout, self.disk)
+            custom = job.run(self.layout, self.disk, Event())
             self.states.add(job.segment)
             self.states.update(
                 SegmentUpdate(

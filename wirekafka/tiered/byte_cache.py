@@ -13,7 +13,7 @@ class ByteCache:
     """The least recently used entries go first. May be used in any thread."""
 
     def __init__(self, limit_bytes: int):
-        self._limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes
         self._size_bytes = 0
         self._entries: OrderedDict[Hashable, Buffer] = OrderedDict()
         self._loading: dict[Hashable, Event] = {}
@@ -62,6 +62,6 @@ class ByteCache:
         with self._lock:
             self._entries[key] = data
             self._size_bytes += len(data)
-            while self._size_bytes > self._limit_bytes and len(self._entries) > 1:
+            while self._size_bytes > self.limit_bytes and len(self._entries) > 1:
                 _, oldest = self._entries.popitem(last=False)
                 self._size_bytes -= len(oldest)

@@ -69,6 +69,8 @@ class ChunkedLayout:
         if not manifest.is_compressed:
             return self._store.get_range(key, start, end)
         chunks = manifest.chunks
+        if end > chunks.file_bytes:
+            raise StoreError(f"{key}: the manifest has {chunks.file_bytes} bytes, not {end}")
         first, last = start // chunks.chunk_bytes, (end - 1) // chunks.chunk_bytes
         starts = chunks.starts()
         data = memoryview(self._store.get_range(key, starts[first], starts[last + 1]))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from threading import Event
 
 from wirekafka.codec.batch import Buffer
 from wirekafka.config.topic_config import TopicConfig
@@ -14,6 +15,7 @@ from wirekafka.log.retention import local_limits
 from wirekafka.log.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, Segment
 from wirekafka.tiered.layout import IndexKind, Layout, SegmentFiles
 from wirekafka.tiered.remote_segment import RemoteSegment, TieredPartition
+from wirekafka.tiered.store import StoreError
 
 _AS_LOCAL = -1
 _PIECE_BYTES = 1 << 20
@@ -119,14 +121,27 @@ class CopyJob:
             },
         )
 
-    def run(self, layout: Layout, disk: Disk) -> bytes | None:
-        """Copy the segment; returns its custom metadata. Raises StoreError, OSError."""
+    def run(self, layout: Layout, disk: Disk, given_up: Event) -> bytes | None:
+        """Copy the segment; returns its custom metadata. Raises StoreError, OSError.
+
+        If `given_up` is set meanwhile, the copy ends early and deletes what it has stored: its
+        caller, who set the event, may have deleted the segment before.
+        """
+        try:
+            return self._copy(layout, disk, given_up)
+        finally:
+            if given_up.is_set():
+                layout.delete(self.segment)
+
+    def _copy(self, layout: Layout, disk: Disk, given_up: Event) -> bytes | None:
         size_bytes = self.segment.size_bytes
 
         def pieces() -> Iterator[Buffer]:
             file = disk.open(self.log_path, size_bytes)
             try:
                 for at in range(0, size_bytes, _PIECE_BYTES):
+                    if given_up.is_set():
+                        raise StoreError("the copy was given up")
                     yield file.pread(min(_PIECE_BYTES, size_bytes - at), at)
             finally:
                 file.close()
@@ -136,10 +151,6 @@ class CopyJob:
             self.segment,
             SegmentFiles(log=pieces, size_bytes=size_bytes, indexes=indexes | self.contents),
         )
-
-    def with_id(self, segment_id: bytes) -> CopyJob:
-        """The same copy under another id, after a failure: what is left of that one is deleted."""
-        return replace(self, segment=replace(self.segment, id=segment_id))
 
 
 def _is_due(segment: Segment, config: TopicConfig, newer_bytes: int, now_ms: int) -> bool:

@@ -23,6 +23,11 @@ class TierCounters:
         for name in self.__slots__:
             setattr(self, name, 0)
 
+    def add(self, other: TierCounters) -> None:
+        """Add the counters of a topic that is no longer here."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
     copied_bytes: int
     copies: int
     deletions: int

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from wirekafka.codec.batch import HEADER_BYTES, BatchHeader, Buffer, read_header
-from wirekafka.codec.record import decode_records
+from wirekafka.codec.record import Record, decode_records
+from wirekafka.errors import KafkaError
 from wirekafka.log.aborted_index import AbortedTransaction, decode_entries
 from wirekafka.log.epochs import EpochEntry, MalformedEpochs, decode_epochs
 from wirekafka.log.index import OffsetIndex, TimeIndex
@@ -100,7 +101,7 @@ class RemoteReader:
         position = found[0] if found is not None else segment.size_bytes
         for at, header in self._batches(segment, position):
             if header.max_timestamp >= timestamp and header.end_offset > start_offset:
-                for record in decode_records(self._bytes(segment, at, at + header.size_bytes)):
+                for record in _records(self._bytes(segment, at, at + header.size_bytes)):
                     if record.timestamp >= timestamp and record.offset >= start_offset:
                         return TimestampOffset(record.timestamp, record.offset, header.leader_epoch)
         return None
@@ -149,6 +150,15 @@ class RemoteReader:
         except ObjectMissing:
             return None
 
+    @property
+    def index_cache_bytes(self) -> int:
+        """The size of the cached indexes."""
+        return self._indexes.size_bytes
+
+    def limit_indexes(self, limit_bytes: int) -> None:
+        """Change the limit of the cache of indexes, from the next index on."""
+        self._indexes.limit_bytes = limit_bytes
+
     def forget(self, segment_id: bytes) -> None:
         """Remove what is cached of a deleted segment."""
         for cache in (self._indexes, self._chunks):
@@ -164,6 +174,8 @@ class RemoteReader:
         if number >= 0:
             # An entry has the last offset of its batch.
             position = OffsetIndex.struct.unpack_from(index, number * entry_bytes)[1]
+            if not 0 <= position < segment.size_bytes:
+                raise StoreError(f"an offset index is damaged: it has position {position}")
         for at, header in self._batches(segment, position):
             if header.end_offset > offset:
                 return at, header
@@ -216,6 +228,13 @@ def _floor(
     """The number of the last entry whose first number is at most `key`; -1 if there is none."""
     entries = range(len(data) // entry_bytes)
     return bisect_right(entries, key, key=lambda number: unpack(data, number * entry_bytes)[0]) - 1
+
+
+def _records(batch: Buffer) -> Iterator[Record]:
+    try:
+        yield from decode_records(batch)
+    except KafkaError as error:
+        raise StoreError(f"a batch is damaged: {error}") from error
 
 
 def _headers(records: Buffer) -> Iterator[BatchHeader]:

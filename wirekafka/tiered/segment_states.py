@@ -156,11 +156,11 @@ class SegmentStates:
 
     def in_lineage(self, epochs: Sequence[EpochEntry], log_end_offset: int) -> list[RemoteSegment]:
         """The segments copied completely that belong to a log with these epochs, by offset."""
+        lineage = Lineage(epochs, log_end_offset)
         found = [
             segment
             for segment in self._segments.values()
-            if segment.state is SegmentState.COPY_FINISHED
-            and is_in_lineage(segment, epochs, log_end_offset)
+            if segment.state is SegmentState.COPY_FINISHED and lineage.has(segment)
         ]
         found.sort(key=_place_of)
         return found
@@ -172,39 +172,43 @@ class SegmentStates:
                 written.remove(segment.id)
 
 
-def is_in_lineage(
-    segment: RemoteSegment, epochs: Sequence[EpochEntry], log_end_offset: int
-) -> bool:
-    """Whether a segment's records are a log's with these leader epochs, before its end."""
-    if segment.end_offset > log_end_offset:
-        return False
-    known = {
-        entry.epoch: (entry.start_offset, _end_of(epochs, number, log_end_offset))
-        for number, entry in enumerate(epochs)
-    }
-    shared = False
-    last = len(segment.epochs) - 1
-    for number, (epoch, start_offset) in enumerate(segment.epochs):
-        end_offset = segment.end_of_epoch(number)
-        if start_offset == end_offset:
-            continue  # An epoch without records.
-        if epoch not in known:
-            if shared or number == last:
+class Lineage:
+    """The leader epochs of a log: the offsets that each of them wrote there."""
+
+    __slots__ = ("_end_offset", "_first_epoch", "_ranges")
+
+    def __init__(self, epochs: Sequence[EpochEntry], log_end_offset: int):
+        ends = [*(entry.start_offset for entry in epochs[1:]), log_end_offset]
+        self._ranges = {
+            entry.epoch: (entry.start_offset, end) for entry, end in zip(epochs, ends, strict=False)
+        }
+        self._first_epoch = epochs[0].epoch if epochs else None
+        self._end_offset = log_end_offset
+
+    def has(self, segment: RemoteSegment) -> bool:
+        """Whether the records of a segment are records of the log, before its end."""
+        if segment.end_offset > self._end_offset:
+            return False
+        shared = False
+        last = len(segment.epochs) - 1
+        for number, (epoch, start_offset) in enumerate(segment.epochs):
+            end_offset = segment.end_of_epoch(number)
+            if start_offset == end_offset:
+                continue  # An epoch without records.
+            written = self._ranges.get(epoch)
+            if written is None:
+                if shared or number == last:
+                    return False
+                continue  # Older than the log's first epoch, which begins with the log's start.
+            first, end = written
+            if shared and start_offset != first:
                 return False
-            continue  # Older than the log's first epoch, which begins with the log's start.
-        first, end = known[epoch]
-        if shared and start_offset != first:
-            return False
-        if (number < last and end_offset != end) or (number == last and end_offset > end):
-            return False
-        if not shared and start_offset < first and epoch != epochs[0].epoch:
-            return False
-        shared = True
-    return shared
-
-
-def _end_of(epochs: Sequence[EpochEntry], number: int, log_end_offset: int) -> int:
-    return epochs[number + 1].start_offset if number + 1 < len(epochs) else log_end_offset
+            if (number < last and end_offset != end) or (number == last and end_offset > end):
+                return False
+            if not shared and start_offset < first and epoch != self._first_epoch:
+                return False
+            shared = True
+        return shared
 
 
 def _start_of_epoch(entry: EpochEntry) -> int:

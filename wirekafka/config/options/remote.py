@@ -45,7 +45,10 @@ class RemoteOptions:
         doc="How long unused indexes from tiered storage are kept.",
     )
     remote_log_manager_copier_thread_pool_size = integer(
-        10, at_least(1), update=CLUSTER_WIDE, doc="Threads that copy segments to tiered storage."
+        10,
+        at_least(1),
+        update=CLUSTER_WIDE,
+        doc="How many segments are copied to tiered storage at once.",
     )
     remote_log_manager_copy_max_bytes_per_second = long(
         LONG_MAX,
@@ -63,7 +66,7 @@ class RemoteOptions:
         10,
         at_least(1),
         update=CLUSTER_WIDE,
-        doc="Threads that delete expired segments from tiered storage.",
+        doc="How many partitions delete expired segments from tiered storage at once.",
     )
     remote_log_manager_fetch_max_bytes_per_second = long(
         LONG_MAX,
@@ -125,7 +128,7 @@ class RemoteOptions:
         100, at_least(1), doc="The most reads of tiered storage that may be queued."
     )
     remote_log_reader_threads = integer(
-        10, at_least(1), update=CLUSTER_WIDE, doc="Threads that read tiered storage."
+        10, at_least(1), update=CLUSTER_WIDE, doc="How many reads of tiered storage run at once."
     )
     remote_log_storage_manager_class_name = string(
         None, non_empty, doc="The Java class that accesses the remote storage."

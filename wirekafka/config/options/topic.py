@@ -98,7 +98,8 @@ class TopicOptions:
         False, doc="Stops copying to tiered storage, but keeps the data there."
     )
     remote_log_delete_on_disable = boolean(
-        False, doc="Deletes the tiered data when tiered storage is disabled for the topic."
+        False,
+        doc="Must be true to disable tiered storage for the topic, which deletes the tiered data.",
     )
     remote_storage_enable = boolean(False, doc="Keeps old segments in tiered storage.")
     retention_bytes = follows(Log.log_retention_bytes)

@@ -62,7 +62,7 @@ class TierCollector:
 
     def collect(self) -> Iterator[None]:
         tiering = self._tiering
-        total = [0] * len(_COUNTERS)
+        total = _values(tiering.past_counters)
         self._counters.begin()
         for topic, counters in tiering.counters.items():
             values = _values(counters)

@@ -214,8 +214,9 @@ class _LeaderFetcher:
         out_of_range = self.fetcher.out_of_range()
         if out_of_range:
             await self._return_to_range(out_of_range)
-        for partition in self.fetcher.moved():
-            await self._begin_after_remote(partition)
+        moved = self.fetcher.moved()
+        if moved:
+            await asyncio.gather(*map(self._begin_after_remote, moved))
 
     async def _take(self, response: LeaderResponse) -> None:
         """Apply a response, yielding to other requests every `_TURN_MS`."""

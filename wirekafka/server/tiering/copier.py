@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
+from threading import Event
 
 from wirekafka.broker import Broker
 from wirekafka.errors import KafkaError
@@ -168,20 +170,26 @@ class Copier:
         counters = self.counters(segment.partition.topic)
         counters.copies += 1
         self._copying.add(segment.id)
+        given_up = Event()
         try:
             await self._metadata.publish(segment)
             disk = RealDisk() if type(broker.disk) is RealDisk else broker.disk
             limit_ms = _COPY_LIMIT_MS + segment.size_bytes * 1_000 // _LEAST_COPY_RATE
             try:
-                custom = await self._within(limit_ms, partial(job.run, self._layout, disk))
+                upload = partial(job.run, self._layout, disk, given_up)
+                custom = await self._within(limit_ms, upload)
                 self._check_custom(custom)
             except (StoreError, OSError, CopyFailed) as error:
+                given_up.set()  # The upload may go on in its thread.
                 await self._undo(segment)
                 raise CopyFailed(f"segment {segment.start_offset}: {error}") from error
             finished = self._update(segment, SegmentState.COPY_FINISHED, custom)
             await self._metadata.publish(finished)
         except (CopyFailed, KafkaError):
             counters.failed_copies += 1
+            raise
+        except asyncio.CancelledError:
+            given_up.set()
             raise
         finally:
             self._copying.discard(segment.id)

@@ -28,6 +28,7 @@ from wirekafka.tiered.store import StoreError
 
 logger = logging.getLogger(__name__)
 
+_START_MS = 10_000
 _READY_MS = 100
 """How long a read waits for the metadata, which a starting broker still reads."""
 
@@ -89,12 +90,24 @@ class PartitionTier:
                 raise KafkaError(
                     Error.OFFSET_MOVED_TO_TIERED_STORAGE, f"no remote segment has offset {offset}"
                 )
-            epochs = await self._guarded(self._run(partial(self._reader.epochs, segment)))
-            snapshot = await self._guarded(self._run(partial(self._reader.producers, segment)))
+            work = self._guarded(self._run(partial(self._local_start, segment)))
+            # All partitions of the leader wait meanwhile.
+            done = await within(self._broker.clock, _START_MS, work)
+            if done is None:
+                raise KafkaError(Error.REQUEST_TIMED_OUT, f"no answer within {_START_MS} ms")
         except KafkaError:
             self._counters.failed_starts += 1
             raise
-        return LocalStart(offset=segment.end_offset, epochs=epochs, producers=snapshot)
+        start: LocalStart = done[0]
+        return start
+
+    def _local_start(self, segment: RemoteSegment) -> LocalStart:
+        reader = self._reader
+        return LocalStart(
+            offset=segment.end_offset,
+            epochs=reader.epochs(segment),
+            producers=reader.producers(segment),
+        )
 
     async def _counted(self, wanted: ReadRange, found: RemoteResult) -> RemoteResult:
         self._counters.reads += 1
@@ -114,34 +127,53 @@ class PartitionTier:
         segment = states.find(epochs.epoch_at(wanted.offset), wanted.offset)
         if segment is None:
             raise KafkaError(Error.OFFSET_OUT_OF_RANGE)
-        segments = self._from(segment, states)
-
-        def read() -> tuple[FoundBatches, RemoteSegment]:
-            batches = FoundBatches(b"", wanted.offset, 0)
-            for each in segments:
-                batches = self._reader.read(
-                    each, wanted.offset, wanted.max_bytes, at_least_one=wanted.at_least_one
-                )
-                if batches.records or batches.next_position < each.size_bytes:
-                    return batches, each
-            return batches, segments[-1]
-
         limit_ms = self._broker.config.remote_fetch_max_wait_ms
         clock = self._broker.clock
         if self._rate.is_exceeded(clock.now_ms()):
             await Promise[None]().within(clock, limit_ms)
             if self._rate.is_exceeded(clock.now_ms()):
                 return found  # As Kafka: nothing for now (KIP-956).
-        done = await within(clock, limit_ms, self._guarded(self._run(read)))
+        done = await within(clock, limit_ms, self._found(segment, states, wanted))
         if done is None:
             return found  # As Kafka: nothing for now. What was read is in the cache next time.
-        batches, source = done[0]
+        batches, source, aborted = done[0]
         self._rate.record(len(batches.records), clock.now_ms())
         found.records = MemorySlice(batches.records)
-        if wanted.committed and batches.records:
-            found.aborted = await self._aborted(segments, wanted.offset, batches.end_offset)
+        found.aborted = aborted
         self._read_ahead(source, batches.next_position)
         return found
+
+    async def _found(
+        self, segment: RemoteSegment, states: SegmentStates, wanted: ReadRange
+    ) -> tuple[FoundBatches, RemoteSegment, Sequence[AbortedTransaction]]:
+        """As `_first_batches`, with the aborted transactions that a reader has to leave out."""
+        batches, source = await self._first_batches(segment, states, wanted)
+        aborted: Sequence[AbortedTransaction] = ()
+        if wanted.committed and batches.records:
+            segments = self._from(segment, states)
+            aborted = await self._aborted(segments, wanted.offset, batches.end_offset)
+        return batches, source, aborted
+
+    async def _first_batches(
+        self, segment: RemoteSegment, states: SegmentStates, wanted: ReadRange
+    ) -> tuple[FoundBatches, RemoteSegment]:
+        """The first batches from an offset on, and the segment that has them."""
+        while True:
+            read = partial(
+                self._reader.read,
+                segment,
+                wanted.offset,
+                wanted.max_bytes,
+                at_least_one=wanted.at_least_one,
+            )
+            batches: FoundBatches = await self._guarded(self._run(read))
+            following = None
+            if not batches.records and batches.next_position >= segment.size_bytes:
+                # Compaction, before the topic was tiered, may have removed the last records.
+                following = states.following(segment, self.partition.log.epochs.entries)
+            if following is None:
+                return batches, segment
+            segment = following
 
     async def _search(self, timestamp: int, limit_ms: int) -> TimestampOffset | None:
         await self._ready_states()

@@ -227,6 +227,10 @@ class _Followed:
                         "%s-%d cannot be read: %s", REMOTE_LOG_METADATA_TOPIC, self.index, error
                     )
                 await _pause(self._broker, _RETRY_MS)
+            except Exception:
+                # Without its metadata a partition would be neither read nor copied any more.
+                logger.exception("%s-%d cannot be read", REMOTE_LOG_METADATA_TOPIC, self.index)
+                await _pause(self._broker, _RETRY_MS)
 
     async def _present_end(self) -> int:
         where = REMOTE_LOG_METADATA_TOPIC, self.index

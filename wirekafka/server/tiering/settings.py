@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.check import at_least, between
 from wirekafka.config.endpoints.listeners import own_names
-from wirekafka.config.option import ConfigError
+from wirekafka.config.option import Check, ConfigError
 from wirekafka.config.own import TIER, tier_url
 from wirekafka.metadata.controller.topics import NewTopic
 from wirekafka.tiered.chunked_layout import ChunkedLayout, ChunkOptions
@@ -15,6 +17,8 @@ from wirekafka.tiered.layout import Layout
 from wirekafka.tiered.local_layout import FOLDER, LocalLayout
 from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC
 from wirekafka.tiered.store import ObjectStore, Store
+
+logger = logging.getLogger(__name__)
 
 CLASS_NAME = "remote.log.storage.manager.class.name"
 METADATA_CLASS = (
@@ -24,6 +28,35 @@ LOCAL_CLASS = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 AIVEN_CLASS = "io.aiven.kafka.tieredstorage.RemoteStorageManager"
 _CLASSES = (LOCAL_CLASS, AIVEN_CLASS)
 _CHUNK_BYTES = 4 << 20
+_STORAGE = "storage."
+_AIVENS = {
+    "chunk.size",
+    "compression.enabled",
+    "compression.heuristic.enabled",
+    "encryption.enabled",
+    "key.prefix",
+    "storage.aws.access.key.id",
+    "storage.aws.secret.access.key",
+    "storage.azure.container.name",
+    "storage.backend.class",
+    "storage.gcs.bucket.name",
+    "storage.root",
+    "storage.s3.bucket.name",
+    "storage.s3.endpoint.url",
+    "storage.s3.path.style.access.enabled",
+    "storage.s3.region",
+}
+"""The options of Aiven's plugin that have an effect here."""
+_AIVENS_TUNING = {
+    "storage.azure.upload.block.size",
+    "storage.gcs.resumable.upload.chunk.size",
+    "storage.overwrite.enabled",
+    "storage.s3.api.call.attempt.timeout",
+    "storage.s3.api.call.timeout",
+    "storage.s3.multipart.upload.part.size",
+}
+"""Options of its stores that change neither where objects go nor who may read them."""
+_LARGEST_CHUNK_BYTES = (1 << 30) - 1
 _PARTITIONS, _REPLICATION_FACTOR, _FOREVER_MS, _MIN_INSYNC = 50, 3, -1, 2
 
 
@@ -82,24 +115,42 @@ class _Given:
             raise self.refused(name, "the storage class needs it")
         return text
 
-    def number(self, name: str) -> int:
-        try:
-            return int(self.required(name))
-        except ValueError:
-            raise self.refused(name, "not a number") from None
+    def number(self, name: str, check: Check) -> int:
+        return _number(self._prefix + name, self.required(name), check)
 
     def flag(self, name: str) -> bool:
-        return (self.text(name) or "false").strip().lower() == "true"
+        text = (self.text(name) or "false").strip().lower()
+        if text not in ("true", "false"):
+            raise self.refused(name, "expected true or false")
+        return text == "true"
+
+    def names(self) -> list[str]:
+        """The names that are set, without the prefix."""
+        prefix = self._prefix
+        return sorted(
+            each.removeprefix(prefix) for each in self._sources.static if each.startswith(prefix)
+        )
+
+    def full_name(self, name: str) -> str:
+        return self._prefix + name
 
     def refused(self, name: str, reason: str) -> ConfigError:
         return ConfigError(self._prefix + name, self.text(name), reason)
 
 
 def _aivens_options(given: _Given) -> ChunkOptions:
+    for name in given.names():
+        if name in _AIVENS:
+            continue
+        if name.startswith(_STORAGE) and name not in _AIVENS_TUNING:
+            # Objects might go elsewhere without it, or under other credentials.
+            # Its value may be a secret.
+            raise ConfigError(given.full_name(name), "[hidden]", "this option is not supported")
+        logger.warning("%s has no effect", given.full_name(name))
     if given.flag("encryption.enabled"):
         raise given.refused("encryption.enabled", "encrypted segments are not supported")
     return ChunkOptions(
-        chunk_bytes=given.number("chunk.size"),
+        chunk_bytes=given.number("chunk.size", between(1, _LARGEST_CHUNK_BYTES)),
         key_prefix=given.text("key.prefix") or "",
         compresses=given.flag("compression.enabled"),
         spares_compressed=given.flag("compression.heuristic.enabled"),
@@ -145,20 +196,15 @@ class MetadataTopicOptions:
         """The options in a broker's configuration. Raises ConfigError."""
         prefix = f"{config.remote_log_metadata_manager_impl_prefix}remote.log.metadata.topic."
 
-        def number(name: str, default: int) -> int:
+        def number(name: str, default: int, check: Check) -> int:
             text = config.sources.static_value(prefix + name)
-            if text is None:
-                return default
-            try:
-                return int(text)
-            except ValueError:
-                raise ConfigError(prefix + name, text, "not a number") from None
+            return default if text is None else _number(prefix + name, text, check)
 
         return cls(
-            partitions=number("num.partitions", _PARTITIONS),
-            replication_factor=number("replication.factor", 0) or None,
-            retention_ms=number("retention.ms", _FOREVER_MS),
-            min_insync_replicas=number("min.isr", _MIN_INSYNC),
+            partitions=number("num.partitions", _PARTITIONS, at_least(1)),
+            replication_factor=number("replication.factor", 0, at_least(1)) or None,
+            retention_ms=number("retention.ms", _FOREVER_MS, _check_retention),
+            min_insync_replicas=number("min.isr", _MIN_INSYNC, at_least(1)),
         )
 
     def topic(self, live_brokers: int) -> NewTopic:
@@ -175,3 +221,17 @@ class MetadataTopicOptions:
                 "min.insync.replicas": str(min(self.min_insync_replicas, replicas)),
             },
         )
+
+
+def _number(name: str, text: str, check: Check) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise ConfigError(name, text, "not a number") from None
+    check(name, number)
+    return number
+
+
+def _check_retention(name: str, value: Any) -> None:
+    if value != _FOREVER_MS and value <= 0:
+        raise ConfigError(name, value, f"expected {_FOREVER_MS}, or a number of ms above 0")

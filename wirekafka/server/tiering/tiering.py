@@ -16,7 +16,7 @@ from wirekafka.server.tiering.copier import Copier, CopyFailed, note_copied
 from wirekafka.server.tiering.partition_tier import PartitionTier
 from wirekafka.server.tiering.remote_metadata import RemoteMetadata
 from wirekafka.server.tiering.settings import MetadataTopicOptions
-from wirekafka.server.tiering.work import ReaderPool, Run, run_in_own_thread
+from wirekafka.server.tiering.work import ReaderPool, Run, Slots, run_in_own_thread
 from wirekafka.tiered.counters import TierCounters
 from wirekafka.tiered.layout import Layout
 from wirekafka.tiered.remote_reader import RemoteReader
@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 _CHUNK_CACHE_BYTES = 64 << 20
 _INDEX_CACHE_BYTES = 32 << 20
 _ORPHANED_MS = 60_000
+_COPY, _EXPIRE, _DELETION = "copy", "expire", "deletion"
 _Work = Callable[[], Awaitable[None]]
 
 
@@ -38,21 +39,14 @@ class Tiering:
         config = broker.config
         self._broker = broker
         self.layout = layout
-        self._pool = (
-            None
-            if run is not None
-            else ReaderPool(
-                config.remote_log_reader_threads, config.remote_log_reader_max_pending_tasks
-            )
+        self._pool = ReaderPool(
+            lambda: broker.config.remote_log_reader_threads,
+            config.remote_log_reader_max_pending_tasks,
         )
-        self._read_run: Run = run or self._pool.run  # type: ignore[union-attr]
+        self._read_run = run or self._pool.run
         self.metadata = RemoteMetadata(broker, MetadataTopicOptions.of(config))
         self.reader = RemoteReader(
-            layout,
-            index_bytes=min(
-                config.remote_log_index_file_cache_total_size_bytes, _INDEX_CACHE_BYTES
-            ),
-            chunk_bytes=_CHUNK_CACHE_BYTES,
+            layout, index_bytes=self._index_cache_bytes, chunk_bytes=_CHUNK_CACHE_BYTES
         )
         self._fetch_rate = ReplicationThrottle(
             broker.node_id,
@@ -62,6 +56,8 @@ class Tiering:
         )
         self.counters: dict[str, TierCounters] = {}
         """What was done, by topic."""
+        self.past_counters = TierCounters()
+        """What was done for topics that are no longer here."""
         self.copier = Copier(broker, self.metadata, layout, run or run_in_own_thread)
         self.copier.counters = self._counters_of
         self.copier.deleted = self._deleted
@@ -69,8 +65,8 @@ class Tiering:
         """The tiered partitions that are placed here."""
         self._tasks: dict[tuple[str, TieredPartition], asyncio.Task[None]] = {}
         self._failures: dict[tuple[str, TieredPartition], str] = {}
-        self._copiers = asyncio.Semaphore(config.remote_log_manager_copier_thread_pool_size)
-        self._expirers = asyncio.Semaphore(config.remote_log_manager_expiration_thread_pool_size)
+        self._copiers = Slots(lambda: broker.config.remote_log_manager_copier_thread_pool_size)
+        self._expirers = Slots(lambda: broker.config.remote_log_manager_expiration_thread_pool_size)
         self._orphans: dict[TieredPartition, int] = {}
         """Since when, in ms, partitions have been deleted whose segments still exist."""
         self._timer: Timer | None = None
@@ -88,8 +84,7 @@ class Tiering:
         for task in self._tasks.values():
             task.cancel()
         self.metadata.stop()
-        if self._pool is not None:
-            self._pool.close()
+        self._pool.close()
 
     # Changes of partitions, from the broker.
 
@@ -127,10 +122,9 @@ class Tiering:
         del self.tiers[partition.topic, partition.index]
         partition.remote = None
         self.metadata.unfollow(tier.identity)
-        for kind in ("copy", "expire"):
+        for kind in (_COPY, _EXPIRE):
             self._failures.pop((kind, tier.identity), None)
-        for kind in ("copy", "expire"):
-            task = self._tasks.pop((kind, tier.identity), None)
+            task = self._tasks.get((kind, tier.identity))
             if task is not None:
                 task.cancel()
 
@@ -152,13 +146,20 @@ class Tiering:
     def work(self) -> None:
         """Begin what is to be done for each partition, unless it is still being done."""
         self.metadata.follow_led()
+        self.reader.limit_indexes(self._index_cache_bytes)
         for tier in self.tiers.values():
             note_copied(tier.partition.log, tier.states)
             if tier.partition.is_leader and tier.states is not None:
-                self._begin("copy", tier.identity, partial(self.copier.copy, tier), self._copiers)
+                self._begin(_COPY, tier.identity, partial(self.copier.copy, tier), self._copiers)
                 expire = partial(self.copier.expire, tier)
-                self._begin("expire", tier.identity, expire, self._expirers)
+                self._begin(_EXPIRE, tier.identity, expire, self._expirers)
         self._delete_orphans()
+        self._forget_past()
+
+    @property
+    def _index_cache_bytes(self) -> int:
+        configured = self._broker.config.remote_log_index_file_cache_total_size_bytes
+        return min(configured, _INDEX_CACHE_BYTES)
 
     def _schedule(self) -> None:
         interval_ms = self._broker.config.remote_log_manager_task_interval_ms
@@ -184,6 +185,17 @@ class Tiering:
             if now_ms - since_ms >= _ORPHANED_MS:
                 self._begin_deletion(partition)
 
+    def _forget_past(self) -> None:
+        """Forget failures of tasks that other brokers have now, and counters of past topics."""
+        led = {tier.identity for tier in self.tiers.values() if tier.partition.is_leader}
+        for kind, partition in list(self._failures):
+            if partition not in (self._orphans if kind == _DELETION else led):
+                del self._failures[kind, partition]
+        present = {topic for topic, _ in self.tiers}
+        present.update(partition.topic for _, partition in self._tasks)
+        for topic in self.counters.keys() - present:
+            self.past_counters.add(self.counters.pop(topic))
+
     def _is_orphaned(self, partition: TieredPartition) -> bool:
         """Whether a partition has been deleted, or its topic is no longer tiered."""
         image = self._broker.image
@@ -194,11 +206,9 @@ class Tiering:
 
     def _begin_deletion(self, partition: TieredPartition) -> None:
         delete_all = partial(self.copier.delete_all, partition)
-        self._begin("deletion", partition, delete_all, self._expirers)
+        self._begin(_DELETION, partition, delete_all, self._expirers)
 
-    def _begin(
-        self, kind: str, partition: TieredPartition, work: _Work, limit: asyncio.Semaphore
-    ) -> None:
+    def _begin(self, kind: str, partition: TieredPartition, work: _Work, limit: Slots) -> None:
         key = kind, partition
         if key in self._tasks or self._is_stopped:
             return
@@ -206,9 +216,7 @@ class Tiering:
         self._tasks[key] = task
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
 
-    async def _run(
-        self, key: tuple[str, TieredPartition], work: _Work, limit: asyncio.Semaphore
-    ) -> None:
+    async def _run(self, key: tuple[str, TieredPartition], work: _Work, limit: Slots) -> None:
         kind, (topic, _, index) = key
         try:
             async with limit:

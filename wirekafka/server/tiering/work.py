@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from wirekafka.clock import Clock
+from wirekafka.errors import Error, KafkaError
 from wirekafka.runtime.promise import Promise
 
 Job: TypeAlias = Callable[[], Any]
@@ -24,28 +25,7 @@ async def run_inline(job: Job) -> Any:
 
 async def run_in_own_thread(job: Job) -> Any:
     """A `Run` for few and long jobs: a job that hangs for ever holds no thread that others need."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if future.done():
-            return  # Nobody waits any more.
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
-
-    def work() -> None:
-        result, failure = None, None
-        try:
-            result = job()
-        except BaseException as error:  # It is raised where the result is awaited.
-            failure = error
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, failure)
-
-    threading.Thread(target=work, name="tier", daemon=True).start()
-    return await future
+    return await _begun(job)
 
 
 async def within(clock: Clock, limit_ms: int, work: Awaitable[Any]) -> tuple[Any] | None:
@@ -65,34 +45,107 @@ async def within(clock: Clock, limit_ms: int, work: Awaitable[Any]) -> tuple[Any
         task.cancel()
 
 
+class Slots:
+    """A limit of jobs at the same time, which may change; waiting jobs begin in their order."""
+
+    def __init__(self, limit: Callable[[], int]):
+        self._limit = limit
+        self._used = 0
+        self._turns: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for others to end."""
+        return len(self._turns)
+
+    async def enter(self) -> None:
+        """Wait for a slot, which the caller gives back by `leave`."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._turns.append(turn)
+        self._admit()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn in self._turns:
+                self._turns.remove(turn)
+            elif not turn.cancelled():
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Give a slot back."""
+        self._used -= 1
+        self._admit()
+
+    async def __aenter__(self) -> None:
+        await self.enter()
+
+    async def __aexit__(self, *error: object) -> None:
+        self.leave()
+
+    def close(self) -> None:
+        """Cancel the jobs that wait."""
+        while self._turns:
+            self._turns.popleft().cancel()
+
+    def _admit(self) -> None:
+        while self._turns and self._used < self._limit():
+            turn = self._turns.popleft()
+            if not turn.done():
+                self._used += 1
+                turn.set_result(None)
+
+
 class ReaderPool:
     """The threads that read from the store, with a bounded number of waiting jobs."""
 
-    def __init__(self, threads: int, most_waiting: int):
-        self._pool = ThreadPoolExecutor(threads, "tier-reader")
-        self._most = threads + most_waiting
-        self._jobs = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no further job is accepted."""
-        return self._jobs >= self._most
+    def __init__(self, threads: Callable[[], int], most_waiting: int):
+        self._slots = Slots(threads)
+        self._most_waiting = most_waiting
 
     async def run(self, job: Job) -> Any:
-        """A `Run`. A job that has begun goes on if its caller is cancelled; others are dropped."""
-        self._jobs += 1
-        future = self._pool.submit(job)
-        loop = asyncio.get_running_loop()
-        future.add_done_callback(partial(self._done, loop))
-        return await asyncio.wrap_future(future)
+        """A `Run`. A job that has begun goes on if its caller is cancelled; others are dropped.
+
+        Raises KafkaError(UNKNOWN_SERVER_ERROR) while too many jobs wait, as Apache Kafka.
+        """
+        if self._slots.waiting >= self._most_waiting:
+            raise KafkaError(Error.UNKNOWN_SERVER_ERROR, "too many reads of remote storage wait")
+        await self._slots.enter()
+        future = _begun(job)
+        future.add_done_callback(self._ended)
+        return await asyncio.shield(future)
 
     def close(self) -> None:
         """Drop the jobs that have not begun."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._slots.close()
 
-    def _done(self, loop: asyncio.AbstractEventLoop, _: object) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(self._count_down)
+    def _ended(self, future: asyncio.Future[Any]) -> None:
+        if not future.cancelled():
+            future.exception()  # So that the loop does not report it if nobody waits any more.
+        self._slots.leave()
 
-    def _count_down(self) -> None:
-        self._jobs -= 1
+
+def _begun(job: Job) -> asyncio.Future[Any]:
+    """The future of a job in a new thread, which does not keep the process from its end."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if future.done():
+            return  # Nobody waits any more.
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        result, failure = None, None
+        try:
+            result = job()
+        except BaseException as error:  # It is raised where the result is awaited.
+            failure = error
+        with suppress(RuntimeError):  # The loop has been closed.
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=work, name="tier", daemon=True).start()
+    return future
