@@ -39,6 +39,8 @@ LAYERS = (
     "client",
     "runtime",
     "tiered",
+    "tables",
+    "reader",
     "replication",
     "metadata",
     "coordinator",
@@ -49,6 +51,7 @@ LAYERS = (
     "server",
     "testing",
     "console",
+    "spark",
     "cli",
 )
 """Bottom to top: a module imports from its own layer and from those before it."""

@@ -1,0 +1,1 @@
+"""The PySpark data source `wirekafka`: the reader behind the API of Spark."""
