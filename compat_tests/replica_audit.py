@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -31,6 +31,10 @@ _CONFIG = {
     # A leader that is cut off from the controllers does not learn that it is no longer one, Apache
     # Kafka's neither: it lets requests time out, after which librdkafka asks the same one again.
     "topic.metadata.refresh.interval.ms": 2_000,
+    # With several, a later one may arrive at a new leader before an earlier one that is repeated:
+    # after OUT_OF_ORDER_SEQUENCE_NUMBER librdkafka begins a new producer epoch, and sends records
+    # again under it that are stored (its issue 4953; the Java producer does not).
+    "max.in.flight.requests.per.connection": 1,
 }
 
 
@@ -49,9 +53,6 @@ class Workload:
     They have leading zeros, up to a random number of digits.
     """
 
-    config: Mapping[str, object] = _CONFIG
-    """The settings of the producer."""
-
     def __init__(
         self,
         bootstrap: str,
@@ -67,7 +68,7 @@ class Workload:
         self._topic = topic
         self._partitions = partitions
         self._pause_s = partitions / rate_per_s
-        self._producer = Producer({**self.config, "bootstrap.servers": bootstrap})
+        self._producer = Producer({**_CONFIG, "bootstrap.servers": bootstrap})
         self._should_stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -145,16 +146,6 @@ class Workload:
         self.acknowledged.values.setdefault(partition, []).append(int(value))
         # Unknown where a batch was sent again that had been appended before.
         self.acknowledged.offsets.setdefault(partition, []).append(-1 if offset is None else offset)
-
-
-class StepwiseWorkload(Workload):
-    """A workload with one request in flight at each broker.
-
-    With several, librdkafka may begin a new producer epoch after OUT_OF_ORDER_SEQUENCE_NUMBER of a
-    later one, and send records again under it that were stored before (its issue 4953).
-    """
-
-    config: Mapping[str, object] = {**_CONFIG, "max.in.flight.requests.per.connection": 1}
 
 
 def audit(cluster: Cluster, topic: str, acknowledged: Acknowledged) -> None:

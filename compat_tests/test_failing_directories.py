@@ -10,13 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Shape
-from compat_tests.replica_audit import (
-    StepwiseWorkload,
-    Workload,
-    assert_kept,
-    drained,
-    replica_batches,
-)
+from compat_tests.replica_audit import Workload, assert_kept, drained, replica_batches
 from compat_tests.wire import Wire
 from tests.eventually import eventually
 from tests.in_process import batch
@@ -141,7 +135,7 @@ def test_broker_starts_without_a_directory_that_has_failed(
     admin.create_topics([topic])[unique].result(60)
     node = cluster.nodes[broker]
     failing = node.log_dirs[1]
-    with StepwiseWorkload(cluster.bootstrap, unique, len(INDEXES)) as workload:
+    with Workload(cluster.bootstrap, unique, len(INDEXES)) as workload:
         workload.goes_on()
         lost = {int(each.name.rpartition("-")[2]) for each in failing.glob(f"{unique}-*")}
         assert 0 < len(lost) < len(INDEXES)
