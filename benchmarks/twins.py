@@ -17,13 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from benchmarks import heartbeat_cost
 from benchmarks.driver import batch_of, produce_frame
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.replication.replicas import FakeBrokers
 from wirekafka.apis.shared.call import Call
+from wirekafka.codec.batch import HEADER_BYTES, read_header
 from wirekafka.codec.frame import decode_response, encode_request
+from wirekafka.codec.record import decode_body
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.log import fetched_batches
 from wirekafka.log.log import Log
@@ -34,6 +38,7 @@ from wirekafka.replication.fetching.fetcher_session import PartitionFetch, Plan
 from wirekafka.replication.partition.replica import Leadership
 from wirekafka.server.connections.pipeline import Pipeline
 from wirekafka.server.connections.replies import Replies
+from wirekafka.tables.fields import decode_fields
 
 _TURNS, _CALLS = 200, 50
 _TOPIC = "twins"
@@ -154,6 +159,13 @@ def _heartbeat_pair(broker: InProcessBroker) -> Iterator[Pair]:
     yield Pair(lambda: broker.call(request, version, "benchmark"), submitted)
 
 
+def _fields_pair(_: InProcessBroker) -> Iterator[Pair]:
+    batch = batch_of(200, 200)
+    header, body = read_header(batch), batch[HEADER_BYTES:]
+    begin, end, count = np.array([0]), np.array([len(body)]), np.array([header.count])
+    yield Pair(lambda: decode_fields(body, begin, end, count), lambda: decode_body(body, header))
+
+
 TWINS: Sequence[Twin] = (
     Twin(
         f"{_SERVER}.produce_cache.ProduceCache.serve",
@@ -206,6 +218,13 @@ TWINS: Sequence[Twin] = (
         "tests/coordinator/test_renewals.py::test_random_heartbeats_are_answered_as_by_commands",
         "a stable consumer's heartbeat, connection included",
         _heartbeat_pair,
+    ),
+    Twin(
+        "wirekafka.tables.fields.decode_fields",
+        "wirekafka.codec.record.decode_body",
+        "tests/tables/test_rows.py::test_generated_logs_have_the_rows_of_the_slow_decoder",
+        "200 records of 200 bytes, read as Arrow",
+        _fields_pair,
     ),
 )
 
