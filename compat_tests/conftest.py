@@ -136,10 +136,7 @@ def java_tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
 
 @pytest.fixture(scope="session")
 def java_clients(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
-    """Runs programs in one Java source file with the clients of Kafka 4.4.0.
-
-    Such a file needs no build: java compiles it as it starts.
-    """
+    """Runs the programs of the folder `java` with the clients of Kafka 4.4.0."""
     return JavaTools(kafka_jars.kafka_jars(), tmp_path_factory.mktemp("java-clients"))
 
 
