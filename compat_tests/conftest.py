@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from compat_tests.apache_kafka import apache_kafka as started_apache_kafka
 from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
+from compat_tests.tool_shell import SharedTools
 from spark_examples.live_broker import live_broker
 from tests import kafka_jars
 
@@ -129,9 +130,11 @@ def spark() -> "Iterator[SparkSession]":
 
 
 @pytest.fixture(scope="session")
-def java_tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
-    """The command-line tools of Kafka 4.4.0."""
-    return JavaTools(kafka_jars.tools_jars(), tmp_path_factory.mktemp("java-tools"))
+def java_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
+    """The command-line tools of Kafka 4.4.0; their commands share a JVM."""
+    tools = SharedTools(kafka_jars.tools_jars(), tmp_path_factory.mktemp("java-tools"))
+    yield tools
+    tools.close()
 
 
 @pytest.fixture(scope="session")
