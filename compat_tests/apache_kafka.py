@@ -1,6 +1,7 @@
 """A real Apache Kafka broker, started from its jars as a cluster of one."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -8,11 +9,14 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
+from uuid import uuid4
 
 from tests import kafka_jars
 from tests.eventually import Impossible, eventually
 from tests.ports import free_ports
+from wirekafka.log.checkpoints import uuid_text
 
 CLUSTER_ID = "b1R0aGVyIG9yYWNsZSEhIQ"
 
@@ -118,12 +122,12 @@ def prepare(
 ) -> tuple[int, list[str]]:
     """Format `directory` for a new broker; return its port and the command that starts it."""
     port, controller_port = free_ports(2)
-    values = {"port": port, "controller_port": controller_port, "directory": directory}
-    properties = directory / "server.properties"
-    properties.write_text(PROPERTIES.format(**values) + settings)
+    properties = _write_properties(directory, port, controller_port, settings)
     java = java_command(directory, jars)
-    format_command = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
-    subprocess.run([*java, *SMALL_JVM, *format_command], check=True, capture_output=True)
+    if "log.dirs=" in settings:
+        _run_format(java, properties)
+    else:
+        _write_formatted(directory / "data", jars)
     if not set(kafka_jars.QUICK_JVM) <= set(jvm):
         # As Kafka's own script starts it, which has no archive of classes.
         java = java_command(directory, jars or kafka_jars.kafka_jars())
@@ -137,6 +141,48 @@ def java_command(directory: Path, jars: Path | None = None) -> list[str]:
     classes = kafka_jars.class_path(jars or kafka_jars.kafka_jars())
     archive = () if jars else kafka_jars.class_archive(kafka_jars.kafka_jars(), _run_once)
     return [kafka_jars.java(), "-cp", classes, *archive, f"-Dlog4j2.configurationFile={log4j}"]
+
+
+def _run_format(java: Sequence[str], properties: Path) -> None:
+    """Run Kafka's StorageTool, which formats the log directories of a broker."""
+    arguments = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
+    subprocess.run([*java, *SMALL_JVM, *arguments], check=True, capture_output=True)
+
+
+def _write_formatted(data: Path, jars: Path | None) -> None:
+    """Write what StorageTool writes into the log directory, with an id of its own."""
+    for name, content in _formatted(jars).items():
+        path = data / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.name == "meta.properties":
+            directory_id = f"directory.id={uuid_text(uuid4().bytes)}"
+            content = re.sub(rb"directory\.id=.*", directory_id.encode(), content)
+        with path.open("xb") as file:
+            file.write(content)
+
+
+@cache
+def _formatted(jars: Path | None) -> dict[Path, bytes]:
+    """The files of a log directory that StorageTool has formatted.
+
+    Its JVM runs once for all brokers of this process: these differ in the directory's id only.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = Path(scratch)
+        port, controller_port = free_ports(2)
+        properties = _write_properties(directory, port, controller_port)
+        _run_format(java_command(directory, jars), properties)
+        data = directory / "data"
+        files = (path for path in data.rglob("*") if path.is_file())
+        return {path.relative_to(data): path.read_bytes() for path in files}
+
+
+def _write_properties(directory: Path, port: int, controller_port: int, settings: str = "") -> Path:
+    """Write a broker's server.properties into its directory."""
+    values = {"port": port, "controller_port": controller_port, "directory": directory}
+    properties = directory / "server.properties"
+    properties.write_text(PROPERTIES.format(**values) + settings)
+    return properties
 
 
 def _run_once(option: str) -> None:

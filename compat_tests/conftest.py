@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from compat_tests.apache_kafka import apache_kafka as started_apache_kafka
 from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
+from compat_tests.tool_shell import SharedTools
 from spark_examples.live_broker import live_broker
 from tests import kafka_jars
 
@@ -129,17 +130,16 @@ def spark() -> "Iterator[SparkSession]":
 
 
 @pytest.fixture(scope="session")
-def java_tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
-    """The command-line tools of Kafka 4.4.0."""
-    return JavaTools(kafka_jars.tools_jars(), tmp_path_factory.mktemp("java-tools"))
+def java_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
+    """The command-line tools of Kafka 4.4.0; their commands share a JVM."""
+    tools = SharedTools(kafka_jars.tools_jars(), tmp_path_factory.mktemp("java-tools"))
+    yield tools
+    tools.close()
 
 
 @pytest.fixture(scope="session")
 def java_clients(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
-    """Runs programs in one Java source file with the clients of Kafka 4.4.0.
-
-    Such a file needs no build: java compiles it as it starts.
-    """
+    """Runs the programs of the folder `java` with the clients of Kafka 4.4.0."""
     return JavaTools(kafka_jars.kafka_jars(), tmp_path_factory.mktemp("java-clients"))
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from compat_tests.java_programs import program_classes
 from compat_tests.java_tools import QUICK
 from tests import kafka_jars
 
@@ -21,10 +22,10 @@ class JavaLines:
     @classmethod
     @contextmanager
     def running(cls, source: Path) -> Iterator[Self]:
-        """Compile and start the program, and kill it in the end."""
-        classes = kafka_jars.class_path(kafka_jars.kafka_jars())
+        """Start the program, and kill it in the end."""
+        classes = f"{kafka_jars.class_path(kafka_jars.kafka_jars())}:{program_classes()}"
         with subprocess.Popen(
-            [kafka_jars.java(), *QUICK, "-Dfile.encoding=UTF-8", "-cp", classes, str(source)],
+            [kafka_jars.java(), *QUICK, "-Dfile.encoding=UTF-8", "-cp", classes, source.stem],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -45,6 +45,5 @@ def outcomes(
     bootstrap: str, control: str, java_tools: JavaTools, source: Path = SOURCE
 ) -> dict[str, str]:
     """Run all recipes; return the output of each by name."""
-    # One source file needs no build: java compiles it as it starts.
     output = java_tools.run(str(source), bootstrap, control)
     return dict(line.split("\t") for line in output.splitlines() if "\t" in line)

@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from compat_tests.java_programs import program_classes
 from tests import kafka_jars
 from wirekafka import Broker
 
@@ -72,11 +73,13 @@ class JavaTools:
             self._archive = kafka_jars.class_archive(jars, self._run_once)
 
     def command(self, tool: str, *arguments: str, jvm: Sequence[str] = QUICK) -> list[str]:
-        """The argument list that starts a tool, by its script's name or its main class."""
-        main = SCRIPTS.get(tool, tool)
+        """The argument list that starts a tool: its script's name, main class or source file."""
+        main, class_path = SCRIPTS.get(tool, tool), self._class_path
+        if main.endswith(".java"):
+            main, class_path = Path(main).stem, f"{class_path}:{program_classes()}"
         java = kafka_jars.java()
         options = (*jvm, *self._archive, *self._logging)
-        return [java, *options, "-cp", self._class_path, main, *arguments]
+        return [java, *options, "-cp", class_path, main, *arguments]
 
     def run(
         self,

@@ -25,14 +25,13 @@ from confluent_kafka.admin import (
 )
 
 from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, java_command, prepare, running
-from tests import kafka_jars
+from compat_tests.java_programs import program_classes
 from tests.eventually import eventually
 from tests.raw_client import RawClient
 from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 LIST = Path(__file__).resolve().parent.parent / "docs" / "reference" / "kafka_beans.txt"
 
-_JAVA = Path(__file__).with_name("java")
 _SETTINGS = f"""{SMALL_CLEANER}
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
@@ -61,15 +60,9 @@ def main() -> None:
 
 def beans(directory: Path) -> list[tuple[str, str]]:
     """The MBeans of a broker that has served all kinds of clients, each with an attribute."""
-    classes = directory / "classes"
-    jars = kafka_jars.class_path(kafka_jars.kafka_jars())
-    names = ("KafkaBeans", "TelemetryReporter", "ShareLife")
-    compiler = Path(kafka_jars.java()).with_name("javac")
-    sources = [_JAVA / f"{name}.java" for name in names]
-    subprocess.run([compiler, "-cp", jars, "-d", classes, *sources], check=True)
     port, _ = prepare(directory, SMALL_JVM, _SETTINGS)
     java = java_command(directory)
-    java[2] += f":{classes}"
+    java[2] += f":{program_classes()}"
     found = directory / "beans.txt"
     properties = directory / "server.properties"
     command = [*java, *SMALL_JVM, "KafkaBeans", str(found), str(properties)]

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
@@ -17,10 +16,10 @@ import pytest
 from confluent_kafka import Producer
 
 from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare, running
+from compat_tests.java_programs import program_classes
 from compat_tests.java_tools import JavaTools
 from compat_tests.wire import Wire
 from spark_examples.live_broker import live_broker
-from tests import kafka_jars
 from tests.eventually import eventually
 from tests.ports import free_ports
 from tests.telemetry.sequences import MAX_BYTES, SEQUENCES, TelemetryClient, alter
@@ -28,7 +27,6 @@ from wirekafka.codec.compression import Codec, compress
 from wirekafka.protocol.api_versions import ApiVersionsRequest
 from wirekafka.protocol.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 
-SOURCE = Path(__file__).with_name("java") / "TelemetryReporter.java"
 INTERVAL_MS = 1500
 """Longer than a loaded machine needs for a few requests."""
 
@@ -88,13 +86,9 @@ class Node:
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node]]:
     """wirekafka, and Apache Kafka with a reporter that takes metrics."""
     directory = tmp_path_factory.mktemp("kafka")
-    class_path = kafka_jars.class_path(kafka_jars.kafka_jars())
-    javac = str(Path(kafka_jars.java()).with_name("javac"))
-    compiled = [javac, "-proc:none", "-d", str(directory), "-cp", class_path, str(SOURCE)]
-    subprocess.run(compiled, check=True)
     settings = f"metric.reporters=TelemetryReporter\ntelemetry.max.bytes={MAX_BYTES}\n"
     port, command = prepare(directory, SMALL_JVM, SMALL_CLEANER + settings)
-    command[command.index("-cp") + 1] += f":{directory}"
+    command[command.index("-cp") + 1] += f":{program_classes()}"
     data = tmp_path_factory.mktemp("wirekafka") / "data"
     [metrics_port] = free_ports(1)
     settings_of_ours = (

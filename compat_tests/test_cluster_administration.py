@@ -157,11 +157,8 @@ def administered(
 ) -> Iterator[Administered]:
     scratch = tmp_path_factory.mktemp("administered")
     shape = Shape(brokers=(KAFKA, WIREKAFKA, WIREKAFKA), is_combined=False, settings=SETTINGS)
-    with (
-        Cluster.running(shape, scratch) as cluster,
-        ToolShell.running(java_tools, cluster.bootstrap) as tools,
-    ):
-        yield Administered(cluster, tools, scratch)
+    with Cluster.running(shape, scratch) as cluster:
+        yield Administered(cluster, ToolShell(java_tools, cluster.bootstrap), scratch)
 
 
 def test_partitions_move_onto_and_off_wirekafka_while_they_are_written(

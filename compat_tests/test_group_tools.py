@@ -80,10 +80,9 @@ def pair(java_tools: JavaTools, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with (
         apache_kafka.running(command, directory, port) as kafkas,
         live_broker(tmp_path_factory.mktemp("wirekafka") / "data") as ours,
-        ToolShell.running(java_tools, ours) as shell,
     ):
         stages = GroupStage(kafkas), GroupStage(ours)
-        yield Pair(shell, stages, tmp_path_factory.mktemp("exports"))
+        yield Pair(ToolShell(java_tools, ours), stages, tmp_path_factory.mktemp("exports"))
 
 
 def test_kafka_groups_prints_the_same(pair: Pair) -> None:

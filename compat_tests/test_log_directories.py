@@ -316,27 +316,27 @@ def test_the_tool_moves_replicas_to_a_directory_of_another_broker(
     movers: list[Mover], java_tools: JavaTools, tmp_path: Path
 ) -> None:
     """`kafka-reassign-partitions` with log_dirs, onto each engine."""
-    with ToolShell.running(java_tools, movers[0].cluster.bootstrap) as tools:
-        for mover, other in (movers, movers[::-1]):
-            name = mover.create("by-tool", other.id)
-            other.fill(name)
-            for number in (0, 1):
-                wanted = {
-                    "topic": name,
-                    "partition": 0,
-                    "replicas": [mover.id],
-                    "log_dirs": [mover.path(number)],
-                }
-                plan = tmp_path / f"{name}-{number}.json"
-                plan.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
-                begun = ["--reassignment-json-file", str(plan)]
-                said = tools.run("kafka-reassign-partitions", *begun, "--execute")
-                assert "Successfully started" in said, said
+    tools = ToolShell(java_tools, movers[0].cluster.bootstrap)
+    for mover, other in (movers, movers[::-1]):
+        name = mover.create("by-tool", other.id)
+        other.fill(name)
+        for number in (0, 1):
+            wanted = {
+                "topic": name,
+                "partition": 0,
+                "replicas": [mover.id],
+                "log_dirs": [mover.path(number)],
+            }
+            plan = tmp_path / f"{name}-{number}.json"
+            plan.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
+            begun = ["--reassignment-json-file", str(plan)]
+            said = tools.run("kafka-reassign-partitions", *begun, "--execute")
+            assert "Successfully started" in said, said
 
-                def verified(plan: list[str] = begun) -> str:
-                    said = tools.run("kafka-reassign-partitions", *plan, "--verify")
-                    return said if said.count(" completed") == 2 else ""
+            def verified(plan: list[str] = begun) -> str:
+                said = tools.run("kafka-reassign-partitions", *plan, "--verify")
+                return said if said.count(" completed") == 2 else ""
 
-                said = eventually(verified, timeout_s=60, every_s=0.3)
-                assert f"replica {name}-0-{mover.id} completed successfully" in said, said
-                assert mover.placed(name) == [(number, False, False)]
+            said = eventually(verified, timeout_s=60, every_s=0.3)
+            assert f"replica {name}-0-{mover.id} completed successfully" in said, said
+            assert mover.placed(name) == [(number, False, False)]

@@ -55,15 +55,15 @@ def test_the_shell_shows_the_same_of_both_engines(tmp_path: Path, java_tools: Ja
 
 def change(tools: JavaTools, bootstrap: str) -> None:
     """Make the changes whose records the shell shows."""
-    with ToolShell.running(tools, bootstrap) as admin:
-        admin.run("kafka-topics", "--create", "--topic", "shown", "--partitions", "3")
-        for kind, name, change in (
-            ("topics", "shown", "retention.ms=60000"),
-            ("users", "alice", "producer_byte_rate=1000"),
-            ("users", LAST, "SCRAM-SHA-256=[password=secret]"),
-        ):
-            entity = ("--entity-type", kind, "--entity-name", name)
-            admin.run("kafka-configs", "--alter", *entity, "--add-config", change)
+    admin = ToolShell(tools, bootstrap)
+    admin.run("kafka-topics", "--create", "--topic", "shown", "--partitions", "3")
+    for kind, name, change in (
+        ("topics", "shown", "retention.ms=60000"),
+        ("users", "alice", "producer_byte_rate=1000"),
+        ("users", LAST, "SCRAM-SHA-256=[password=secret]"),
+    ):
+        entity = ("--entity-type", kind, "--entity-name", name)
+        admin.run("kafka-configs", "--alter", *entity, "--add-config", change)
 
 
 def snapshot(scratch: Path) -> Path | None:

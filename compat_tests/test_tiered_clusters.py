@@ -108,7 +108,7 @@ def tiered(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Tiered]:
     given = settings(tier) | {
         "rlmm.config.remote.log.metadata.topic.replication.factor": str(min(2, len(brokers)))
     }
-    shape = Shape(brokers=brokers, settings=given, class_path=storage_classes(tmp_path / "classes"))
+    shape = Shape(brokers=brokers, settings=given, class_path=storage_classes())
     with Cluster.running(shape, tmp_path / "cluster") as cluster:
         found = Tiered(cluster, tier)
         TieredTopic(cluster.bootstrap, tier, "t", {}).create()

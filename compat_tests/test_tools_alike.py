@@ -63,15 +63,15 @@ def test_every_command_prints_the_same(
     for name, content in FILES.items():
         (tmp_path / name).write_text(content)
     differences = []
-    with ToolShell.running(java_tools, "") as shell:
-        for command in COMMANDS:
-            tool, *words = command.format(files=tmp_path).split()
-            theirs, ours = (
-                masked("\n".join(shell.finish(tool, *words, bootstrap=address)), directory)
-                for directory, address in both.items()
-            )
-            if theirs != ours:
-                differences.append(f"{command}\n--- Kafka\n{theirs}\n--- ours\n{ours}")
+    shell = ToolShell(java_tools, "")
+    for command in COMMANDS:
+        tool, *words = command.format(files=tmp_path).split()
+        theirs, ours = (
+            masked("\n".join(shell.finish(tool, *words, bootstrap=address)), directory)
+            for directory, address in both.items()
+        )
+        if theirs != ours:
+            differences.append(f"{command}\n--- Kafka\n{theirs}\n--- ours\n{ours}")
     assert not differences, "\n\n".join([f"{len(differences)} differ", *differences])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from compat_tests.apache_kafka import (
     prepare,
     running,
 )
+from compat_tests.java_programs import STORAGE_SHIM
 from compat_tests.wire import Wire
 from tests import kafka_jars
 from tests.ports import free_ports
@@ -23,8 +23,6 @@ from wirekafka.protocol.list_offsets import ListOffsetsRequest
 
 LOCAL_TIERED_STORAGE = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING = -1, -2, -3, -4, -5, -6
-
-_SHIM = Path(__file__).with_name("java") / "LogContext.java"
 
 
 def settings(tier: Path) -> dict[str, str]:
@@ -47,7 +45,7 @@ def tiered_kafka(directory: Path, tier: Path, more: Mapping[str, str] = {}) -> I
     """Yields HOST:PORT of a new Apache Kafka broker that tiers topics in a directory."""
     directory.mkdir(exist_ok=True)
     port, command = prepare(directory, SMALL_JVM, _lines({**settings(tier), **more}))
-    with running(_with_storage(command, directory), directory, port) as bootstrap:
+    with running(_with_storage(command), directory, port) as bootstrap:
         yield bootstrap
 
 
@@ -64,7 +62,7 @@ def tiered_kafka_on(
     given = dict(line.split("=", 1) for line in printed.stdout.splitlines() if "=" in line)
     properties.write_text(_lines({**given, **settings(tier), **more}))
     command = [*java_command(scratch), *SMALL_JVM, "kafka.Kafka", str(properties)]
-    with running(_with_storage(command, scratch), scratch, port) as bootstrap:
+    with running(_with_storage(command), scratch, port) as bootstrap:
         yield bootstrap
 
 
@@ -76,12 +74,10 @@ def tiered_wirekafka(directory: Path, tier: Path, more: Mapping[str, str] = {}) 
         yield broker.bootstrap_servers
 
 
-def storage_classes(scratch: Path) -> str:
-    """The class path of LocalTieredStorage, for which a class is compiled into a directory."""
-    jars = kafka_jars.class_path(kafka_jars.kafka_jars())
-    compiler = Path(kafka_jars.java()).with_name("javac")
-    subprocess.run([compiler, "-cp", jars, "-d", scratch, _SHIM], check=True)
-    return f"{scratch}:{kafka_jars.class_path(kafka_jars.local_tier_jars())}"
+def storage_classes() -> str:
+    """The class path of LocalTieredStorage, without Kafka's own classes."""
+    shim = kafka_jars.compiled([STORAGE_SHIM], kafka_jars.kafka_jars())
+    return f"{shim}:{kafka_jars.class_path(kafka_jars.local_tier_jars())}"
 
 
 def offset(bootstrap: str, topic: str, timestamp: int, *, isolation: int = 0) -> tuple[int, ...]:
@@ -109,8 +105,8 @@ def _lines(settings: Mapping[str, str]) -> str:
     return SMALL_CLEANER + "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
-def _with_storage(command: Sequence[str], directory: Path) -> list[str]:
+def _with_storage(command: Sequence[str]) -> list[str]:
     """A broker's command with LocalTieredStorage on its class path."""
     found = list(command)
-    found[found.index("-cp") + 1] += f":{storage_classes(directory / 'classes')}"
+    found[found.index("-cp") + 1] += f":{storage_classes()}"
     return found
