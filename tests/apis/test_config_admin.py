@@ -117,6 +117,43 @@ def test_dynamic_broker_configs_win_over_cluster_wide_ones(cluster):
     assert (cluster_wide.value, cluster_wide.config_source) == ("7000", 3)
 
 
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("remote.log.manager.copier.thread.pool.size", 10),
+        ("remote.log.manager.expiration.thread.pool.size", 10),
+        ("remote.log.manager.follower.thread.pool.size", 2),
+        ("remote.log.reader.threads", 10),
+        ("num.io.threads", 8),
+    ],
+)
+def test_a_pool_of_threads_at_most_doubles_or_halves_at_a_time(cluster, name, default):
+    asyncio.run(cluster.publisher.start())
+
+    def refusal(wanted, current, reason):
+        text = (
+            "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count "
+            f"update validation failed for {name}={wanted}, value should {reason} the current "
+            f"value {current} for configuration Invalid dynamic configuration"
+        )
+        return [(Error.INVALID_REQUEST, text)]
+
+    for broker in ("1", ""):
+        least, most = default // 2, default * 2
+        too_many = refusal(most + 1, default, "not be greater than double")
+        assert alter(cluster, (BROKER, broker, (name, SET, str(most + 1)))) == too_many
+        if least > 1:
+            too_few = refusal(least - 1, default, "be at least half")
+            assert alter(cluster, (BROKER, broker, (name, SET, str(least - 1)))) == too_few
+        assert alter(cluster, (BROKER, broker, (name, SET, str(most)))) == [(0, None)]
+        assert alter(cluster, (BROKER, broker, (name, SET, str(2 * most)))) == [(0, None)]
+        # The value that a deletion restores is checked as well.
+        too_few = refusal(default, 2 * most, "be at least half")
+        assert alter(cluster, (BROKER, broker, (name, DELETE, None))) == too_few
+        assert alter(cluster, (BROKER, broker, (name, SET, str(most)))) == [(0, None)]
+        assert alter(cluster, (BROKER, broker, (name, DELETE, None))) == [(0, None)]
+
+
 def test_secrets_are_withheld(cluster):
     [described] = describe(cluster, BROKER, "1", "ssl.keystore.password").configs
     assert described.is_sensitive and described.value is None

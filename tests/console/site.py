@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.console.sampler import Sampler
-from wirekafka.console.settings import ConsoleSettings
+from wirekafka.console.settings import ConsoleSettings, Prices
 from wirekafka.console.web_server import WebServer
 
 
@@ -128,11 +128,19 @@ class Site:
 
 @contextmanager
 def console(
-    bootstrap: str, *, config: ClientConfig | None = None, allow_changes: bool = False
+    bootstrap: str,
+    *,
+    config: ClientConfig | None = None,
+    allow_changes: bool = False,
+    prices: Prices | None = None,
 ) -> Iterator[Site]:
     """A console of a cluster, and a visitor."""
     settings = ConsoleSettings(
-        bootstrap, Address("127.0.0.1", 0), config, allow_changes=allow_changes
+        bootstrap,
+        Address("127.0.0.1", 0),
+        config,
+        allow_changes=allow_changes,
+        prices=prices or Prices(),
     )
     server = WebServer(settings, Sampler)
     server.start()

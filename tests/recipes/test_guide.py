@@ -30,8 +30,8 @@ APPLICATION = re.findall(r"```java\n(.*?)```", TEXT, re.DOTALL)[0]
 """The Kafka Streams application that some recipes start."""
 
 
-def test_the_guide_has_29_recipes() -> None:
-    assert [int(title.split(".")[0]) for title in RECIPES] == list(range(1, 30))
+def test_the_guide_has_32_recipes() -> None:
+    assert [int(title.split(".")[0]) for title in RECIPES] == list(range(1, 33))
 
 
 @pytest.mark.parametrize("title", RECIPES)
@@ -54,13 +54,13 @@ def test_the_tests_of_the_tutorial_pass(program: str) -> None:
 @contextmanager
 def _fixture(function: Any) -> Iterator[dict[str, Any]]:
     """The broker or cluster that a recipe asks for, with the options of its marker."""
-    if "wirekafka_broker" in inspect.signature(function).parameters:
-        with Broker() as broker:
-            yield {"wirekafka_broker": broker}
-        return
     options: dict[str, Any] = {}
     for mark in getattr(function, "pytestmark", ()):
         options |= mark.kwargs
+    if "wirekafka_broker" in inspect.signature(function).parameters:
+        with Broker(**options) as broker:
+            yield {"wirekafka_broker": broker}
+        return
     with Cluster(**options) as cluster:
         yield {"wirekafka_cluster": cluster}
 

@@ -1,6 +1,8 @@
-"""`Broker(tier="memory:")`: tiered topics, whose store fails or forgets as a test wants."""
+"""`Broker(tier="memory:")`: tiered topics, whose store is slow or fails as a test wants."""
 
 from __future__ import annotations
+
+from threading import Thread
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -88,6 +90,43 @@ def test_each_kind_of_request_fails_as_often_as_a_test_wants() -> None:
         with pytest.raises(StoreError):
             request()
     assert list(store.list("")) == [StoredObject("key", 7)]
+
+
+def test_a_fault_acts_on_the_requests_that_it_names() -> None:
+    store = MemoryTier()
+    with store.fail(times=None, request="put", containing=".log") as fault:
+        for _ in range(2):
+            with pytest.raises(StoreError):
+                store.put("a.log", [b"content"])
+        store.put("a.indexes", [b"content"])
+        assert fault.hits == 2
+    store.put("a.log", [b"content"])
+    with pytest.raises(ValueError, match="it is one of put, get, delete, list"):
+        store.fail(request="PUT")  # type: ignore[arg-type]
+
+
+def test_a_delayed_request_takes_effect_when_the_fault_ends() -> None:
+    store = MemoryTier()
+    delay = store.delay(60, times=1)
+    thread = Thread(target=store.put, args=("key", [b"content"]), daemon=True)
+    thread.start()
+    eventually(lambda: delay.hits == 1)
+    assert not store.objects
+    assert list(store.list("")) == []  # Only the first request is delayed.
+    delay.remove()
+    thread.join(10)
+    assert store.objects == {"key": 7}
+
+
+def test_clients_are_served_while_the_store_is_slow() -> None:
+    with wirekafka.Broker(tier="memory:") as broker:
+        assert broker.tier is not None
+        with broker.tier.delay(60) as delay:
+            _filled(broker)
+            eventually(lambda: delay.hits > 0)
+            assert _read(broker) == _RECORDS
+            assert not broker.tier.objects
+        eventually(lambda: broker.tier is not None and len(broker.tier.objects) == 4 * 3)
 
 
 def test_only_a_store_in_memory_can_be_had() -> None:

@@ -37,6 +37,14 @@ def command(
         list[str] | None,
         typer.Option(metavar="NAME", help="Another name by which browsers may reach it."),
     ] = None,
+    disk_price: Annotated[
+        float | None,
+        typer.Option(metavar="PRICE", min=0, help="Of a GB on a broker's disk, a month."),
+    ] = None,
+    tier_price: Annotated[
+        float | None,
+        typer.Option(metavar="PRICE", min=0, help="Of a GB in remote storage, a month."),
+    ] = None,
 ) -> None:
     """Serve web pages about a Kafka cluster until Ctrl-C, SIGTERM or SIGHUP.
 
@@ -44,7 +52,7 @@ def command(
     """
     try:
         from wirekafka.console.sampler import Sampler
-        from wirekafka.console.settings import ConsoleSettings
+        from wirekafka.console.settings import ConsoleSettings, Prices
         from wirekafka.console.web_server import WebServer
         from wirekafka.server.text_logs import TextFormatter
     except ModuleNotFoundError as error:
@@ -59,6 +67,7 @@ def command(
         config=ClientConfig.read(command_config) if command_config else None,
         allow_changes=allow_changes,
         hosts=frozenset(allow_host or ()),
+        prices=Prices(disk=disk_price, tier=tier_price),
     )
     if not settings.asks_for_login:
         with Client(bootstrap, settings.config) as client:

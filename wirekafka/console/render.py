@@ -37,6 +37,7 @@ class Renderer:
         self._environment.filters |= {
             "number": number,
             "size": size,
+            "cost": cost,
             "duration": duration,
             "moment": moment,
             "rate": rate,
@@ -75,6 +76,13 @@ def size(value: float | None) -> str:
         return NOTHING
     power = min(int(math.log(value, 1024)), len(_SIZES) - 1) if value >= 1 else 0
     return f"{value / 1024**power:.{0 if power == 0 else 1}f} {_SIZES[power]}"
+
+
+def cost(size_bytes: float | None, price: float | None) -> str:
+    """The cost of bytes in a month, at a price for a GB."""
+    if size_bytes is None or price is None:
+        return NOTHING
+    return f"{size_bytes / 1e9 * price:,.2f}".replace(",", "\u202f")
 
 
 def duration(value_ms: float | None) -> str:

@@ -12,6 +12,14 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @dataclass(frozen=True, slots=True)
+class Prices:
+    """What a GB costs in a month, in any currency; None if it is not known."""
+
+    disk: float | None = None
+    tier: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ConsoleSettings:
     """The settings of one console.
 
@@ -25,6 +33,8 @@ class ConsoleSettings:
     allow_changes: bool = False
     hosts: frozenset[str] = frozenset()
     """Names in Host headers that are accepted besides the loopback's names and `address`."""
+    prices: Prices = Prices()
+    """Of storage, for the cost of tiered topics."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Signs the tokens of forms; new at each start."""
 

@@ -80,8 +80,10 @@ class Platform:
     recover: Callable[..., set[str]] | None = recovery_pool.recover
     """Recovers logs in worker processes, which use the real disk; None recovers in this process."""
     store: Store | None = None
-    """The object store of tiered storage in place of the configured one; it is used without
-    threads."""
+    """The object store of tiered storage in place of the configured one."""
+    store_blocks: bool = False
+    """Whether requests to `store` may block, so that they run in threads; a simulated store does
+    not."""
     sync: Sync = sync_in_thread
     """Runs the fsyncs of the metadata log; `sync_inline` for simulated disks."""
     cluster_id: str | None = None
@@ -266,7 +268,7 @@ class Node:
         check_metadata_manager(self._config)
         store = self._platform.store
         layout = opened_layout(self._config, store)
-        run = None if store is None else run_inline
+        run = None if store is None or self._platform.store_blocks else run_inline
         self.tiering = self.broker.tiering = Tiering(self.broker, layout, run)
 
     def _stop_periodic_work(self) -> None:

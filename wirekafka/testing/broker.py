@@ -66,8 +66,8 @@ class Broker(Operations, Lifecycle):
         SCRAM-SHA-512. acls: each an `Allow` or a `Deny`; everything else is denied. None allows
         everything. tls: encrypt connections, with a certificate made for this broker.
         tier: "memory:" keeps closed segments of topics with remote.storage.enable=true in a store
-        in this process, `Broker.tier`, which can be made to fail. config, options: Kafka's, as
-        {"log.retention.ms": 1000} or log_retention_ms=1000.
+        in this process, `Broker.tier`, which can be slowed down and made to fail.
+        config, options: Kafka's, as {"log.retention.ms": 1000} or log_retention_ms=1000.
 
         Raises ValueError for a name or value that Kafka rejects, TypeError for a wrong type.
         """

@@ -162,6 +162,7 @@ class Engine:
                 hook=self._hook,
                 recover=None,
                 store=self._setup.store,
+                store_blocks=True,
                 sync=sync_inline,
             ),
         )

@@ -48,10 +48,11 @@ def validate_dynamic(config: BrokerConfig, values: Mapping[str, str], after: Bro
     except ConfigError as error:
         raise _refused(str(error)) from None
     for name in _THREADS:
-        if name in values:
-            _check_threads(name, int(values[name]), getattr(config, name.replace(".", "_")))
+        # Also after a deletion, which restores a weaker value.
+        attribute = name.replace(".", "_")
+        _check_threads(name, getattr(after, attribute), getattr(config, attribute))
     _check_listeners(config, values)
-    _check_cleaner(config, values)
+    _check_cleaner(config.log_cleaner_threads, after.log_cleaner_threads)
     for name in _POSITIVE:
         if int(values.get(name, 1)) <= 0:
             raise _invalid(f"Invalid {name} {values[name]}")
@@ -97,9 +98,7 @@ def _check_listeners(config: BrokerConfig, values: Mapping[str, str]) -> None:
             _check_threads(parts.rest, int(text), current)
 
 
-def _check_cleaner(config: BrokerConfig, values: Mapping[str, str]) -> None:
-    current = config.log_cleaner_threads
-    threads = int(values.get("log.cleaner.threads", current))
+def _check_cleaner(current: int, threads: int) -> None:
     if threads < current // 2:
         raise _invalid(
             f"Log cleaner threads cannot be reduced to less than half the current value {current}"

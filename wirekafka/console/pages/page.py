@@ -22,7 +22,7 @@ from wirekafka.config.option import ConfigError
 from wirekafka.console.access import COOKIE, SessionAccounts, UserAccount
 from wirekafka.console.foreign import is_foreign
 from wirekafka.console.render import Renderer
-from wirekafka.console.settings import ConsoleSettings
+from wirekafka.console.settings import ConsoleSettings, Prices
 from wirekafka.console.source import Source
 from wirekafka.errors import KafkaError
 
@@ -54,6 +54,7 @@ class Visit:
     source: Source
     user: str | None
     allows_changes: bool
+    prices: Prices
 
     def number(self, name: str, default: int) -> int:
         """A whole number of the query. Raises PageError for anything else."""
@@ -276,6 +277,7 @@ class Pages:
             source=account.source,
             user=account.user,
             allows_changes=self._settings.allow_changes,
+            prices=self._settings.prices,
         )
 
     def _shown(self, request: Request, view: PageView, account: UserAccount | None) -> Response:

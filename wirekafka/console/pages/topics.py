@@ -14,6 +14,7 @@ from wirekafka.console.pages import messages, searching
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import TopicRate, Unknown
+from wirekafka.console.topic_tier import topic_tier
 from wirekafka.errors import Error
 from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.protocol.metadata import MetadataResponse
@@ -123,9 +124,15 @@ def one(visit: Visit) -> PageView:
         )
         for each in topic.partitions
     ]
+    tier = topic_tier(visit.client, topic, starts, ends)
     values = {
         "title": f"Topic {name}",
         "topic": topic,
+        "prices": visit.prices,
+        "tier": tier,
+        "tiered": None
+        if tier is None
+        else table(tier.lines, visit.query, name=lambda each: str(each.index), sorts=_TIER_SORTS),
         "id": str(uuid.UUID(bytes=bytes(topic.topic_id))),
         "problems": problems,
         "records": sum(each.records or 0 for each in lines),
@@ -301,6 +308,7 @@ _PARTITION_SORTS = {
     "size": lambda each: each.size_bytes,
     "under": lambda each: len(each.replicas) - len(each.in_sync),
 }
+_TIER_SORTS = {"partition": lambda each: each.index}
 _GROUP_SORTS = {"name": lambda each: each.name, "lag": lambda each: each.lag}
 
 ENTRIES = (
