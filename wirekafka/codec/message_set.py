@@ -29,7 +29,7 @@ _LZ4_HAS_SIZE, _LZ4_HAS_DICTIONARY = 0x08, 0x01
 _LEAST_ENTRY_BYTES = _ENTRY.size + 2 * _SIZE.size
 
 
-class Message(NamedTuple):
+class MessageSetEntry(NamedTuple):
     """One entry of a message set: a record, or compressed inner messages as its value."""
 
     offset: int
@@ -60,7 +60,7 @@ def is_intact_message(entry: Buffer) -> bool:
 
 def decode_message_set(
     entry: Buffer, *, limit_bytes: int = DEFAULT_LIMIT_BYTES
-) -> tuple[Message, list[Record]]:
+) -> tuple[MessageSetEntry, list[Record]]:
     """The outer message and the records of one whole entry of a log of magic 0 or 1.
 
     The outer checksum is not verified, the inner ones are. Raises KafkaError(INVALID_RECORD) for
@@ -75,7 +75,7 @@ def decode_message_set(
         raise invalid(f"Found invalid message structure: {error}") from error
 
 
-def _decode(entry: memoryview) -> Message:
+def _decode(entry: memoryview) -> MessageSetEntry:
     offset, length, _, magic, attributes = _ENTRY.unpack_from(entry)
     if magic not in (0, 1):
         raise ValueError(f"magic {magic} in a message set")
@@ -89,7 +89,7 @@ def _decode(entry: memoryview) -> Message:
     value, at = _nullable(entry, at)
     if at != len(entry):
         raise ValueError(f"{len(entry) - at} bytes of a message left over")
-    return Message(offset, magic, attributes, timestamp, key, value)
+    return MessageSetEntry(offset, magic, attributes, timestamp, key, value)
 
 
 def _nullable(entry: memoryview, at: int) -> tuple[bytes | None, int]:
@@ -102,7 +102,7 @@ def _nullable(entry: memoryview, at: int) -> tuple[bytes | None, int]:
     return bytes(entry[at : at + size]), at + size
 
 
-def _inner_records(outer: Message, limit_bytes: int) -> Iterator[Record]:
+def _inner_records(outer: MessageSetEntry, limit_bytes: int) -> Iterator[Record]:
     if outer.value is None:
         raise ValueError("a compressed message without a value")
     value = outer.value
@@ -120,7 +120,7 @@ def _inner_records(outer: Message, limit_bytes: int) -> Iterator[Record]:
         yield Record(base + message.offset, timestamp, message.key, message.value)
 
 
-def _messages(body: memoryview) -> Iterator[Message]:
+def _messages(body: memoryview) -> Iterator[MessageSetEntry]:
     at = 0
     while at < len(body):
         _, length, *_ = _ENTRY.unpack_from(body, at)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from wirekafka.codec.varint import decode_varint
 from wirekafka.tables.scan import Int64s
-from wirekafka.tables.varints import Source, Unusual, varints
+from wirekafka.tables.varints import BufferViews, Unusual, varints
 
 _FEWEST_LANES = 48
 """The fewest batches whose next records are found together: for fewer, single steps in Python take
@@ -15,7 +15,7 @@ less time than numpy's calls."""
 
 
 def record_positions(
-    data: bytes | memoryview, source: Source, starts: Int64s, stops: Int64s, counts: Int64s
+    data: bytes | memoryview, views: BufferViews, starts: Int64s, stops: Int64s, counts: Int64s
 ) -> Int64s:
     """The position of each record's length, batch after batch.
 
@@ -33,7 +33,7 @@ def record_positions(
     try:
         while (lanes := _with_more(ascending, done)) >= _FEWEST_LANES:
             steps = int(ascending[len(order) - lanes]) - done
-            _lock_step(source, positions[:lanes], targets[:lanes], found, steps)
+            _lock_step(views, positions[:lanes], targets[:lanes], found, steps)
             done += steps
         for lane in range(lanes):
             batch = order[lane]
@@ -54,23 +54,23 @@ def _with_more(ascending: Int64s, done: int) -> int:
 
 
 def _lock_step(
-    source: Source, positions: Int64s, targets: Int64s, found: Int64s, steps: int
+    views: BufferViews, positions: Int64s, targets: Int64s, found: Int64s, steps: int
 ) -> None:
     """Find `steps` records of each batch, and move `positions` and `targets` behind these."""
-    pairs, step_of = source.pairs, _STEPS
+    pairs, step_of = views.pairs, _STEPS
     for _ in range(steps):
         found[targets] = positions
         step = step_of.take(pairs[positions])
         if not step.all():
-            _step_long(source, positions, step)
+            _step_long(views, positions, step)
         positions += step
         targets += 1
 
 
-def _step_long(source: Source, positions: Int64s, step: NDArray[np.int32]) -> None:
+def _step_long(views: BufferViews, positions: Int64s, step: NDArray[np.int32]) -> None:
     """Fill in the steps over records whose lengths take more than two bytes."""
     (where,) = (step == 0).nonzero()
-    sizes, ends = varints(source, positions[where])
+    sizes, ends = varints(views, positions[where])
     if (sizes <= 0).any():
         raise Unusual
     positions[where] = ends
@@ -96,7 +96,7 @@ _STEPS = _two_byte_steps()
 
 def _walk(data: bytes, count: int) -> list[int]:
     """The positions of `count` records that follow one another."""
-    found = []
+    found: list[int] = []
     append = found.append
     position = 0
     for _ in range(count):

@@ -9,7 +9,7 @@ import numpy as np
 from wirekafka.codec.record import SMALLEST_RECORD_BYTES
 from wirekafka.tables.boundaries import record_positions
 from wirekafka.tables.scan import Flags, Int64s
-from wirekafka.tables.varints import Source, Unusual, varints, varlongs
+from wirekafka.tables.varints import BufferViews, Unusual, varints, varlongs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,19 +72,19 @@ def decode_fields(
         nothing = np.empty(0, np.int64)
         places = Places(nothing, nothing)
         return Fields(nothing, nothing, nothing, places, places, nothing, nothing)
-    source = Source.of(data)
-    positions = record_positions(data, source, starts, stops, counts)
+    views = BufferViews.of(data)
+    positions = record_positions(data, views, starts, stops, counts)
     ends = _ends(positions, starts, stops, counts)
-    sizes, at = varints(source, positions)
+    sizes, at = varints(views, positions)
     _require((sizes >= SMALLEST_RECORD_BYTES - 1) & (at + sizes == ends))
     # The attributes byte of a record has no bits in use.
-    timestamp_deltas, at = varlongs(source, at + 1)
-    offset_deltas, at = varints(source, at)
-    keys, at = _field(source, at)
-    values, at = _field(source, at)
+    timestamp_deltas, at = varlongs(views, at + 1)
+    offset_deltas, at = varints(views, at)
+    keys, at = _field(views, at)
+    values, at = _field(views, at)
     # Positions only grow: each field that began outside of its record is found here.
     _require(at < ends)
-    no_headers = source.octets[at] == 0
+    no_headers = views.octets[at] == 0
     _require(no_headers <= (at + 1 == ends))
     batches = np.repeat(np.arange(len(counts)), counts)
     return Fields(batches, timestamp_deltas, offset_deltas, keys, values, at, ends)
@@ -101,9 +101,9 @@ def _ends(positions: Int64s, starts: Int64s, stops: Int64s, counts: Int64s) -> I
     return ends
 
 
-def _field(source: Source, at: Int64s) -> tuple[Places, Int64s]:
+def _field(views: BufferViews, at: Int64s) -> tuple[Places, Int64s]:
     """The places of a key or value, and the positions after it."""
-    sizes, at = varints(source, at)
+    sizes, at = varints(views, at)
     if sizes.min() < 0:
         return Places(at, sizes), at + np.maximum(sizes, 0)
     return Places(at, sizes), at + sizes

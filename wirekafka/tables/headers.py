@@ -9,7 +9,7 @@ import numpy as np
 from wirekafka.codec.varint import decode_varint
 from wirekafka.tables.fields import Places
 from wirekafka.tables.scan import Int64s
-from wirekafka.tables.varints import Source, Unusual, varints
+from wirekafka.tables.varints import BufferViews, Unusual, varints
 
 _FEWEST_LANES = 32
 """The fewest records whose next headers are decoded together."""
@@ -24,12 +24,12 @@ class Headers:
     values: Places
 
 
-def decode_headers(source: Source, at: Int64s, ends: Int64s) -> Headers:
+def decode_headers(views: BufferViews, at: Int64s, ends: Int64s) -> Headers:
     """Decode the headers of records from the positions of their counts to the records' ends.
 
     Raises Unusual unless they are well-formed.
     """
-    counts, positions = varints(source, at)
+    counts, positions = varints(views, at)
     if (counts < 0).any() or (counts > (ends - positions) // 2).any():
         raise Unusual
     total = int(counts.sum())
@@ -42,14 +42,14 @@ def decode_headers(source: Source, at: Int64s, ends: Int64s) -> Headers:
     done = 0
     while (lanes := _with_more(ascending, done)) >= _FEWEST_LANES:
         now, slots = reached[:lanes], targets[:lanes] + done
-        now = _next_field(source, now, names, slots)
-        now = _next_field(source, now, values, slots)
+        now = _next_field(views, now, names, slots)
+        now = _next_field(views, now, values, slots)
         reached[:lanes] = now
         done += 1
     for lane in range(lanes):
         slot = int(targets[lane])
         end = slot + int(counts[order[lane]])
-        reached[lane] = _walk(source, int(reached[lane]), range(slot + done, end), names, values)
+        reached[lane] = _walk(views, int(reached[lane]), range(slot + done, end), names, values)
     if (reached != ends[order]).any() or (total and names.sizes.min() < 0):
         raise Unusual
     return Headers(counts, names, values)
@@ -59,16 +59,16 @@ def _with_more(ascending: Int64s, done: int) -> int:
     return len(ascending) - int(np.searchsorted(ascending, done, "right"))
 
 
-def _next_field(source: Source, at: Int64s, places: Places, slots: Int64s) -> Int64s:
-    sizes, at = varints(source, at)
+def _next_field(views: BufferViews, at: Int64s, places: Places, slots: Int64s) -> Int64s:
+    sizes, at = varints(views, at)
     places.positions[slots] = at
     places.sizes[slots] = sizes
     return at + np.maximum(sizes, 0)
 
 
-def _walk(source: Source, at: int, slots: range, names: Places, values: Places) -> int:
+def _walk(views: BufferViews, at: int, slots: range, names: Places, values: Places) -> int:
     """Decode the headers of one record into their slots; returns the position after them."""
-    data = source.octets.data
+    data = views.octets.data
     try:
         for slot in slots:
             for places in (names, values):

@@ -15,7 +15,7 @@ from wirekafka.tables.columns import binary_column, header_column, timestamp_col
 from wirekafka.tables.fields import Fields, decode_fields
 from wirekafka.tables.headers import decode_headers
 from wirekafka.tables.scan import Batches, DamagedBatch, Int64s
-from wirekafka.tables.varints import Source, Unusual
+from wirekafka.tables.varints import BufferViews, Unusual
 
 SCHEMA = pa.schema(
     [
@@ -187,7 +187,7 @@ def _timestamps(rows: NDArray[np.void], fields: Fields) -> Int64s:
 
 
 def _timestamp_types(rows: NDArray[np.void]) -> NDArray[np.int32]:
-    types = ((rows["attributes"] & LOG_APPEND_TIME_BIT) != 0).astype(np.int32)
+    types: NDArray[np.int32] = ((rows["attributes"] & LOG_APPEND_TIME_BIT) != 0).astype(np.int32)
     types[rows["magic"] == 0] = NO_TIMESTAMP_TYPE
     return types
 
@@ -195,4 +195,4 @@ def _timestamp_types(rows: NDArray[np.void]) -> NDArray[np.int32]:
 def _headers(data: bytes | memoryview, fields: Fields) -> pa.Array:
     if not len(fields):
         return pa.array([], HEADERS.type)
-    return header_column(data, decode_headers(Source.of(data), fields.headers, fields.ends))
+    return header_column(data, decode_headers(BufferViews.of(data), fields.headers, fields.ends))

@@ -125,12 +125,14 @@ class Batches:
     @property
     def control(self) -> Flags:
         """Which batches hold a marker of a transaction, or another control record."""
-        return (self.table["attributes"] & CONTROL_BIT) != 0
+        flags: Flags = (self.table["attributes"] & CONTROL_BIT) != 0
+        return flags
 
     @property
     def transactional(self) -> Flags:
         """Which batches belong to a transaction, markers included."""
-        return (self.table["attributes"] & TRANSACTIONAL_BIT) != 0
+        flags: Flags = (self.table["attributes"] & TRANSACTIONAL_BIT) != 0
+        return flags
 
     def where(self, keep: Flags | Int64s) -> Batches:
         """The batches that `keep` selects, as flags or indices."""

@@ -37,14 +37,14 @@ def _two_byte_values() -> NDArray[np.int32]:
 _VALUES = _two_byte_values()
 
 
-class Source(NamedTuple):
+class BufferViews(NamedTuple):
     """A buffer of at least two bytes, and the pairs of bytes from each of its positions on."""
 
     octets: NDArray[np.uint8]
     pairs: NDArray[np.uint16]
 
     @classmethod
-    def of(cls, data: bytes | memoryview) -> Source:
+    def of(cls, data: bytes | memoryview) -> BufferViews:
         """The views of a buffer, uncopied."""
         pairs = np.ndarray((len(data) - 1,), "<u2", data, 0, (1,))
         return cls(np.frombuffer(data, np.uint8), pairs)
@@ -57,45 +57,45 @@ class Varints(NamedTuple):
     ends: Int64s
 
 
-def varints(source: Source, positions: Int64s) -> Varints:
+def varints(views: BufferViews, positions: Int64s) -> Varints:
     """Decode a varint of at most 32 bits at each position.
 
     What a varint behind the end of the buffer decodes to is undefined, but its end is behind the
     end of the buffer, too. Raises Unusual for varints of more than five bytes.
     """
-    return _varints(source, positions, MAX_VARINT_BYTES)
+    return _varints(views, positions, MAX_VARINT_BYTES)
 
 
-def varlongs(source: Source, positions: Int64s) -> Varints:
+def varlongs(views: BufferViews, positions: Int64s) -> Varints:
     """Decode a varint of at most 64 bits, in ten bytes; otherwise as `varints`."""
-    return _varints(source, positions, MAX_VARLONG_BYTES)
+    return _varints(views, positions, MAX_VARLONG_BYTES)
 
 
-def _varints(source: Source, positions: Int64s, most_bytes: int) -> Varints:
-    found = _VALUES.take(_pairs_at(source, positions))
+def _varints(views: BufferViews, positions: Int64s, most_bytes: int) -> Varints:
+    found = _VALUES.take(_pairs_at(views, positions))
     lengths = found & _LENGTH_MASK
     values: Int64s = (found >> _LENGTH_BITS).astype(np.int64)
     ends: Int64s = positions + lengths
     is_long = lengths == _IS_LONGER
     if is_long.any():
         (where,) = is_long.nonzero()
-        values[where], ends[where] = _long(source, positions[where], most_bytes)
+        values[where], ends[where] = _long(views, positions[where], most_bytes)
     return Varints(values, ends)
 
 
-def _pairs_at(source: Source, positions: Int64s) -> NDArray[np.uint16]:
-    last = len(source.pairs) - 1
+def _pairs_at(views: BufferViews, positions: Int64s) -> NDArray[np.uint16]:
+    last = len(views.pairs) - 1
     if not len(positions) or positions.max() <= last:
-        return source.pairs[positions]
-    pairs = source.pairs[np.minimum(positions, last)]
+        return views.pairs[positions]
+    pairs = views.pairs[np.minimum(positions, last)]
     # The last byte of the buffer may be a varint, but begins no longer one.
-    pairs[positions > last] = 0x8000 | int(source.octets[-1])
+    pairs[positions > last] = 0x8000 | int(views.octets[-1])
     return pairs
 
 
-def _long(source: Source, positions: Int64s, most_bytes: int) -> Varints:
+def _long(views: BufferViews, positions: Int64s, most_bytes: int) -> Varints:
     """Decode byte by byte, with fewer varints in each turn."""
-    octets, last = source.octets, len(source.octets) - 1
+    octets, last = views.octets, len(views.octets) - 1
     raw = np.zeros(len(positions), np.uint64)
     ends = positions.copy()
     going = np.arange(len(positions))
