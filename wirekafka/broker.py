@@ -38,6 +38,7 @@ from wirekafka.metadata.broker.leadership import leadership_of
 from wirekafka.metadata.broker.membership import Membership
 from wirekafka.metadata.broker.publish import Publisher
 from wirekafka.metadata.broker.source import Foundation, SourceParts
+from wirekafka.metadata.compatibility import check_untiered
 from wirekafka.metadata.controller.directories import DirectoryReports
 from wirekafka.metadata.controller.producer_ids import ProducerIdSupply
 from wirekafka.metadata.controller.quotas import enforce
@@ -233,6 +234,9 @@ class Broker:
         Raises UnusableDirectory, CorruptLog, KafkaError, OSError.
         """
         await self.source.catch_up()
+        if not self.config.remote_log_storage_system_enable:
+            # Only now does a broker know all topics, unless it is the only controller as well.
+            check_untiered(self.image, self.node_id)
         self.dynamic.load(self.image)
         self._load_logs()
         await self.source.start()

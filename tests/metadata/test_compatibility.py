@@ -6,7 +6,7 @@ from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
 from tests.metadata.cluster import Cluster
 from wirekafka.log.directories.log_directory import UnusableDirectory
-from wirekafka.metadata.compatibility import check_alone, check_compatible
+from wirekafka.metadata.compatibility import check_alone, check_compatible, check_untiered
 from wirekafka.metadata.image.framing import MetadataCodec
 from wirekafka.protocol.records import metadata as r
 
@@ -40,7 +40,8 @@ def test_a_tiered_topic_is_named():
         )
     )
     with pytest.raises(UnusableDirectory, match="topic t is tiered"):
-        check_compatible(cluster.image)
+        check_untiered(cluster.image, 1)
+    check_untiered(cluster.image, 2)  # It has no replica of the topic.
 
 
 @pytest.mark.parametrize(("name", "level"), [("metadata.version", 34), ("new.version", 1)])

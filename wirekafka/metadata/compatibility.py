@@ -13,11 +13,8 @@ _EARLY_RELEASES = {1: "3.0", 2: "3.1", 3: "3.2", 4: "3.3", 5: "3.3", 6: "3.3"}
 """The Kafka release of each metadata.version below the supported range."""
 
 
-def check_compatible(image: MetadataImage, *, has_tier: bool = False) -> None:
-    """Raise `UnusableDirectory`, naming the unsupported feature or topic.
-
-    `has_tier`: tiered storage is enabled, so that the older records of tiered topics can be read.
-    """
+def check_compatible(image: MetadataImage) -> None:
+    """Raise `UnusableDirectory`, naming the feature whose level is not supported."""
     for name, level in image.features.items():
         first, last = SUPPORTED.get(name, (0, 0))
         if not first <= level <= last:
@@ -25,10 +22,17 @@ def check_compatible(image: MetadataImage, *, has_tier: bool = False) -> None:
                 f"the cluster is at {name} {level}; this version of wirekafka "
                 f"serves {first} to {last}{_way_out(name, level, last)}"
             )
-    if has_tier:
-        return
+
+
+def check_untiered(image: MetadataImage, node_id: int) -> None:
+    """Raise `UnusableDirectory`, naming a tiered topic with a replica on a broker without a tier.
+
+    Its older records could not be read. Apache Kafka logs the same sentence, and starts.
+    """
     for topic in image.topics.values():
-        if image.config(TOPIC, topic.name).get(_TIERED) == "true":
+        if image.config(TOPIC, topic.name).get(_TIERED) == "true" and any(
+            node_id in partition.replicas for partition in topic.partitions.values()
+        ):
             raise UnusableDirectory(
                 f"topic {topic.name} is tiered, but remote.log.storage.system.enable is false: "
                 f"You have to delete all topics with the property {_TIERED}=true before "

@@ -10,7 +10,7 @@ from wirekafka.apis.shared.local_channel import LocalChannel
 from wirekafka.controller import ControllerParts, ControllerRole
 from wirekafka.metadata.bootstrap import bootstrap_records
 from wirekafka.metadata.broker.source import SourceParts
-from wirekafka.metadata.compatibility import check_alone, check_compatible
+from wirekafka.metadata.compatibility import check_alone, check_compatible, check_untiered
 from wirekafka.replication.raft.messages import NO_DIRECTORY
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
 from wirekafka.replication.raft.wire import QuorumWire
@@ -76,8 +76,9 @@ class LocalSource:
         """Deliver the metadata that is known to be committed: the whole log for the only voter."""
         self.controller.load()
         image = self.controller.committed_image
-        has_tier = self._parts.config().remote_log_storage_system_enable
-        check_compatible(image, has_tier=has_tier)
+        check_compatible(image)
+        if not self._parts.config().remote_log_storage_system_enable:
+            check_untiered(image, self.controller.node_id)
         if not self._parts.foundation.controller_endpoints:
             # Without a listener for controllers, no other node can be in the cluster.
             check_alone(image, self.controller.node_id)
