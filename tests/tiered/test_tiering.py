@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -16,7 +17,7 @@ from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.tiered.tiered_log import MemoryStore
 from wirekafka.codec.batch import Buffer, batches
-from wirekafka.codec.record import Record, encode_batch
+from wirekafka.codec.record import Record, decode_records, encode_batch
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.log import Log
@@ -29,11 +30,15 @@ from wirekafka.server.tiering.settings import LOCAL_CLASS
 from wirekafka.server.tiering.tiering import Tiering
 from wirekafka.server.tiering.work import Job, run_in_own_thread
 from wirekafka.tiered.copying import CopyJob, candidates
-from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC
-from wirekafka.tiered.remote_segment import SegmentState
+from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC, decode, encode
+from wirekafka.tiered.remote_segment import RemoteSegment, SegmentState, SegmentUpdate
 
 _VALUE = bytes(69_800)
 _BATCHES = 60
+_SETTLED_MS = 120_001
+"""After which nothing that was sent to the metadata topic before can arrive any more."""
+_ABANDONED_MS = _SETTLED_MS + 120_000 + 120_000 + 600_000
+"""After which another broker's copy of a small segment counts as given up."""
 
 
 class TieredNode:
@@ -193,6 +198,7 @@ def test_a_node_that_was_killed_while_it_copied_begins_again(tmp_path: Path) -> 
 
         node.start()
         await eventually_async(lambda: node.tier_states() is not None)
+        node.clock.advance(_SETTLED_MS)
         await node.work()
         assert len(node.segments()) == 3 + 1, "the one with an unknown name is not ours"
         assert not any("MDEyMzQ1Njc4OWFiY2RlZg" in key for key in node.store.objects)
@@ -311,11 +317,128 @@ def test_an_upload_that_was_given_up_leaves_nothing_when_it_ends(tmp_path: Path)
         node.clock.advance(130_000)
         await eventually_async(lambda: not node.tiering.is_busy)
         assert [kind for kind, _ in node.tiering.failing()] == ["copy"]
-        assert not list(node.tier_states())
-        requests = len(node.store.requests)
+        node.store.put = put  # type: ignore[method-assign]
+        await node.work()
+        # What it may still store is known to the metadata, so that another process deletes it.
+        [given_up, *_] = node.tier_states()
+        assert given_up.state is SegmentState.DELETE_STARTED
         goes_on.set()
-        await eventually_async(lambda: len(node.store.requests) >= requests + 2)
-        await eventually_async(lambda: not node.store.objects)
+        await eventually_async(lambda: not copied_objects(node, given_up))
+        await node.work()
+        assert {each.state for each in node.tier_states()} == {SegmentState.COPY_FINISHED}
+        assert not copied_objects(node, given_up)
+
+    run(tmp_path, scenario)
+
+
+def copied_objects(node: TieredNode, segment: RemoteSegment) -> set[str]:
+    """The keys of a segment's objects that are stored."""
+    return node.store.objects.keys() & set(node.tiering.layout.keys_if_any(segment))
+
+
+def held_back(node: TieredNode, state: SegmentState) -> list[bytes]:
+    """The batches of the next changes to a state: they are lost on their way, or just late."""
+    metadata, held = node.tiering.metadata, []
+    append = metadata._append
+
+    async def hold(index: int, batch: bytes) -> None:
+        [record] = decode_records(batch)
+        if decode(record.value).state is state:
+            held.append(batch)
+            raise KafkaError(Error.REQUEST_TIMED_OUT)
+        await append(index, batch)
+
+    metadata._append = hold  # type: ignore[method-assign]
+    return held
+
+
+def test_a_copy_whose_finish_is_uncertain_is_kept_until_it_cannot_become_finished(
+    tmp_path: Path,
+) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        held = held_back(node, SegmentState.COPY_FINISHED)
+        await node.work()
+        assert len(held) == 2, "two runs, and two copies of the first segment"
+        assert {each.state for each in node.tier_states()} == {SegmentState.COPY_STARTED}
+        late, _ = held
+        node.kafka.partition(REMOTE_LOG_METADATA_TOPIC).append(late)
+        await eventually_async(
+            lambda: SegmentState.COPY_FINISHED in {each.state for each in node.tier_states()}
+        )
+        del node.tiering.metadata._append  # type: ignore[method-assign]
+        await node.work()
+        assert await node.read_all() == _BATCHES
+        node.clock.advance(_SETTLED_MS)
+        await node.work()
+        assert {each.state for each in node.tier_states()} == {SegmentState.COPY_FINISHED}
+        assert len(node.segments()) == 3
+        assert await node.read_all() == _BATCHES
+
+    run(tmp_path, scenario)
+
+
+async def begin_elsewhere(node: TieredNode, size_bytes: int) -> RemoteSegment:
+    """A copy of the first segment that another broker has begun."""
+    log = node.log
+    [first, *_] = candidates(log, log.config, -1, log.end_offset, node.clock.now_ms())
+    job = CopyJob.of(
+        log,
+        first,
+        node.tiering.tiers["t", 0].identity,
+        segment_id=b"0123456789abcdef",
+        broker_id=2,
+        now_ms=node.clock.now_ms(),
+    )
+    job.run(node.tiering.layout, node.kafka.broker.disk, Event())
+    segment = replace(job.segment, size_bytes=size_bytes)
+    await node.tiering.metadata.publish(segment)
+    return segment
+
+
+def test_another_brokers_copy_counts_as_given_up_after_a_time_by_its_size(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        segment = await begin_elsewhere(node, size_bytes=(2 << 30) - 1)
+        node.clock.advance(_ABANDONED_MS)
+        await node.work()
+        assert copied_objects(node, segment)
+        node.clock.advance(2_048_000)
+        await node.work()
+        assert not copied_objects(node, segment)
+        assert node.tier_states().get(segment.id) is None
+
+    run(tmp_path, scenario)
+
+
+def test_what_has_become_finished_unnoticed_is_not_left_over(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        segment = await begin_elsewhere(node, size_bytes=1_000)
+        node.clock.advance(_ABANDONED_MS)
+        [followed] = node.tiering.metadata._followed.values()
+        may_read = asyncio.Event()
+
+        async def read_here() -> None:
+            await may_read.wait()
+            await original()
+
+        original, followed._read_here = followed._read_here, read_here  # type: ignore[method-assign]
+        finished = SegmentUpdate(
+            partition=segment.partition,
+            id=segment.id,
+            broker_id=2,
+            event_ms=node.clock.now_ms(),
+            state=SegmentState.COPY_FINISHED,
+        )
+        record = Record(timestamp=1, value=encode(finished))
+        node.kafka.partition(REMOTE_LOG_METADATA_TOPIC).append(encode_batch([record]))
+        node.tiering.work()
+        await asyncio.sleep(0.01)
+        may_read.set()
+        await eventually_async(lambda: not node.tiering.is_busy)
+        assert copied_objects(node, segment)
+        assert node.tier_states().get(segment.id).state is SegmentState.COPY_FINISHED
 
     run(tmp_path, scenario)
 

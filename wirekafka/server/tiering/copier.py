@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from threading import Event
 
 from wirekafka.broker import Broker
 from wirekafka.errors import KafkaError
@@ -14,6 +14,7 @@ from wirekafka.log.files import RealDisk
 from wirekafka.log.log import Log
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.runtime.promise import Promise
+from wirekafka.server.tiering.copies import Copies, Upload, copy_limit_ms
 from wirekafka.server.tiering.partition_tier import PartitionTier
 from wirekafka.server.tiering.remote_metadata import RemoteMetadata
 from wirekafka.server.tiering.work import Job, Run, within
@@ -32,13 +33,8 @@ from wirekafka.tiered.store import StoreError
 
 logger = logging.getLogger(__name__)
 
-_COPY_LIMIT_MS = 120_000
-_LEAST_COPY_RATE = 1 << 20
-"""Bytes a second: a slower copy is given up, since it has probably stopped for good."""
 _DELETE_LIMIT_MS = 60_000
 _RATE_PAUSE_MS = 100
-_ABANDONED_MS = 600_000
-"""After which a copy that another broker has begun and not finished counts as given up."""
 
 
 class CopyFailed(Exception):
@@ -53,8 +49,7 @@ class Copier:
         self._metadata = metadata
         self._layout = layout
         self._run = run
-        self._copying: set[bytes] = set()
-        """The ids of the segments that are being copied here."""
+        self._copies = Copies(broker)
         config = broker.config
         self._rate = ReplicationThrottle(
             broker.node_id,
@@ -114,10 +109,14 @@ class Copier:
             # First the log start offset, so that nothing is read while it is deleted.
             log.advance_start(min(expiry.start_offset, partition.high_watermark))
             partition.wake()
-        for segment in [*expiry.segments, *self._left_over(states, now_ms)]:
+        left_over = [segment for segment in states if self._copies.is_left_over(segment)]
+        for segment in [*expiry.segments, *left_over]:
             if not partition.is_leader:
                 return
-            await self.delete(segment)
+            if segment.state is SegmentState.COPY_FINISHED:
+                await self.delete(segment)
+            else:
+                await self._delete_left_over(segment)
 
     def _raise_lost_start(self, tier: PartitionTier, states: SegmentStates) -> None:
         """Begin the log with the oldest records that are anywhere, if its checkpoint was lost."""
@@ -137,8 +136,10 @@ class Copier:
         """Delete all segments of a partition that is deleted or no longer tiered."""
         states = self._metadata.states(partition)
         for segment in sorted(states or (), key=lambda each: each.start_offset):
-            if segment.id not in self._copying:
+            if segment.state is SegmentState.COPY_FINISHED:
                 await self.delete(segment)
+            elif self._copies.is_left_over(segment):
+                await self._delete_left_over(segment)
 
     async def delete(self, segment: RemoteSegment) -> None:
         """Delete a segment's objects, and report it before and after. Raises as `expire`."""
@@ -153,6 +154,16 @@ class Copier:
             counters.failed_deletions += 1
             raise
         self.deleted(segment)
+
+    async def _delete_left_over(self, segment: RemoteSegment) -> None:
+        """Delete what nobody continues, unless that has changed meanwhile. Raises as `expire`."""
+        if segment.state is SegmentState.COPY_STARTED:
+            # The record that the copy is finished may have been written, and not been read here.
+            await self._metadata.catch_up(segment.partition)
+        states = self._metadata.states(segment.partition)
+        present = None if states is None else states.get(segment.id)
+        if present is not None and self._copies.is_left_over(present):
+            await self.delete(present)
 
     async def _copy_one(self, tier: PartitionTier, candidate: Candidate) -> None:
         broker = self._broker
@@ -169,37 +180,51 @@ class Copier:
             raise CopyFailed(f"the leader epochs of segment {segment.start_offset} are unknown")
         counters = self.counters(segment.partition.topic)
         counters.copies += 1
-        self._copying.add(segment.id)
-        given_up = Event()
+        disk = RealDisk() if type(broker.disk) is RealDisk else broker.disk
+        upload = Upload(partial(job.run, self._layout, disk))
+        self._copies.begin(segment)
         try:
             await self._metadata.publish(segment)
-            disk = RealDisk() if type(broker.disk) is RealDisk else broker.disk
-            limit_ms = _COPY_LIMIT_MS + segment.size_bytes * 1_000 // _LEAST_COPY_RATE
-            try:
-                upload = partial(job.run, self._layout, disk, given_up)
-                custom = await self._within(limit_ms, upload)
-                self._check_custom(custom)
-            except (StoreError, OSError, CopyFailed) as error:
-                given_up.set()  # The upload may go on in its thread.
-                await self._undo(segment)
-                raise CopyFailed(f"segment {segment.start_offset}: {error}") from error
-            finished = self._update(segment, SegmentState.COPY_FINISHED, custom)
-            await self._metadata.publish(finished)
+            custom = await self._uploaded(segment, upload)
+            await self._finish(segment, custom)
         except (CopyFailed, KafkaError):
             counters.failed_copies += 1
             raise
-        except asyncio.CancelledError:
-            given_up.set()
-            raise
         finally:
-            self._copying.discard(segment.id)
+            upload.give_up()  # It has ended, unless this task was cancelled.
+            self._copies.end(segment, upload)
         counters.copied_bytes += segment.size_bytes
         self._rate.record(segment.size_bytes, broker.clock.now_ms())
 
-    async def _undo(self, segment: RemoteSegment) -> None:
+    async def _uploaded(self, segment: RemoteSegment, upload: Upload) -> bytes | None:
+        """Upload a segment; returns its custom metadata. Raises CopyFailed."""
+        try:
+            custom = await self._within(copy_limit_ms(segment.size_bytes), upload)
+            self._check_custom(custom)
+        except (StoreError, OSError, CopyFailed) as error:
+            upload.give_up()
+            await self._undo(segment, upload)
+            raise CopyFailed(f"segment {segment.start_offset}: {error}") from error
+        return custom
+
+    async def _finish(self, segment: RemoteSegment, custom: bytes | None) -> None:
+        """Report that a segment has been copied. Raises KafkaError."""
+        finished = self._update(segment, SegmentState.COPY_FINISHED, custom)
+        try:
+            await self._metadata.publish(finished)
+        except (KafkaError, asyncio.CancelledError):
+            self._copies.finish_is_uncertain(segment)
+            raise
+
+    async def _undo(self, segment: RemoteSegment, upload: Upload) -> None:
         """Delete what a failed copy has left, if the store can; `expire` tries again otherwise."""
         try:
-            await self.delete(segment)
+            await self._metadata.publish(self._update(segment, SegmentState.DELETE_STARTED))
+            if upload.is_running:
+                # What it stores after the deletion would be nobody's if this process ended then.
+                logger.info("What a copy has stored is deleted once its upload has ended")
+                return
+            await self.delete(replace(segment, state=SegmentState.DELETE_STARTED))
         except (KafkaError, StoreError, OSError) as error:
             logger.info("What a failed copy has left is deleted later: %s", error)
 
@@ -207,23 +232,6 @@ class Copier:
         limit_bytes = self._broker.config.remote_log_metadata_custom_metadata_max_bytes
         if custom is not None and len(custom) > limit_bytes:
             raise CopyFailed(f"custom metadata of {len(custom)} bytes, allowed are {limit_bytes}")
-
-    def _left_over(self, states: SegmentStates, now_ms: int) -> list[RemoteSegment]:
-        """Deletions that were not completed, and copies that nobody continues."""
-        return [
-            segment
-            for segment in states
-            if segment.state is SegmentState.DELETE_STARTED
-            or (
-                segment.state is SegmentState.COPY_STARTED
-                and segment.id not in self._copying
-                # Another broker may still be copying: it does not know yet that it does not lead.
-                and (
-                    segment.broker_id == self._broker.node_id
-                    or now_ms - segment.event_ms > _ABANDONED_MS
-                )
-            )
-        ]
 
     async def _within(self, limit_ms: int, job: Job) -> bytes | None:
         """Run a job in a thread. Raises StoreError if it takes too long."""

@@ -7,10 +7,12 @@ from typing import NamedTuple
 from wirekafka.coordinator.routing import Routing
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.list_offsets import ListOffsetsRequest
 from wirekafka.protocol.produce import ProduceRequest
 
 _CLIENT = "__remote_log_metadata_client"
 _ALL, _CONSUMER, _WITHOUT_SESSION = -1, -1, -1
+_LATEST = -1
 
 
 class MetadataPartition(NamedTuple):
@@ -70,3 +72,21 @@ async def read(
     if found.error_code:
         raise KafkaError.of(found.error_code)
     return FoundRange(found.records or b"", found.log_start_offset)
+
+
+async def end_offset(routing: Routing, to: MetadataPartition) -> int:
+    """The end of the leader's log, as replicas get it: with what is not committed yet.
+
+    It is asked for on the connection of `append`: what was sent there before is counted.
+    Raises KafkaError.
+    """
+    part = ListOffsetsRequest.Topic.Partition(partition_index=to.number, timestamp=_LATEST)
+    topic = ListOffsetsRequest.Topic(name=to.topic, partitions=[part])
+    request = ListOffsetsRequest(replica_id=routing.node_id, topics=[topic])
+    client_id = f"{_CLIENT}_{routing.node_id}_producer"
+    response = await routing.links.send(to.leader_id, client_id, request)
+    [found] = [each for topic in response.topics for each in topic.partitions]
+    if found.error_code:
+        raise KafkaError.of(found.error_code)
+    offset: int = found.offset
+    return offset

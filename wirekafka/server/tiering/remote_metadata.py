@@ -38,7 +38,8 @@ logger = logging.getLogger(__name__)
 _READ_BYTES = 1 << 20
 _POLL_MS = 1_000
 _RETRY_MS = 500
-_PUBLISH_MS = 30_000
+READ_BACK_MS = 30_000
+"""How long a written record may take until it is committed and has been read."""
 _Change = tuple[bytes, SegmentState]
 
 
@@ -107,10 +108,22 @@ class RemoteMetadata:
         seen = followed.expect((record.id, record.state))
         try:
             await self._append(followed.index, batch)
-            if await seen.within(self._broker.clock, _PUBLISH_MS) is None:
+            if await seen.within(self._broker.clock, READ_BACK_MS) is None:
                 raise KafkaError(Error.REQUEST_TIMED_OUT, "the written metadata was not read back")
         finally:
             followed.expect_no_more((record.id, record.state), seen)
+
+    async def catch_up(self, partition: TieredPartition) -> None:
+        """Read all that the leader of a partition's metadata has now, committed or not yet.
+
+        KafkaError: as a ListOffsets request's, or REQUEST_TIMED_OUT.
+        """
+        followed = self._followed_of(partition)
+        if followed is None:
+            raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, "the metadata topic does not exist")
+        reached = followed.reach(await self._end_offset(followed.index))
+        if await reached.within(self._broker.clock, READ_BACK_MS) is None:
+            raise KafkaError(Error.REQUEST_TIMED_OUT, "the metadata was not read to its end")
 
     def stop(self) -> None:
         """Stop following."""
@@ -135,6 +148,16 @@ class RemoteMetadata:
             broker.partition(REMOTE_LOG_METADATA_TOPIC, index).append(batch)
             return
         await metadata_requests.append(broker.routing, _led_elsewhere(broker, index), batch)
+
+    async def _end_offset(self, index: int) -> int:
+        """The end of a metadata partition's log at its leader."""
+        broker = self._broker
+        if broker.image.leader_of(REMOTE_LOG_METADATA_TOPIC, index) == broker.node_id:
+            partition = broker.partition(REMOTE_LOG_METADATA_TOPIC, index)
+            partition.leading()
+            return partition.log.end_offset
+        where = _led_elsewhere(broker, index)
+        return await metadata_requests.end_offset(broker.routing, where)
 
     def _followed_of(self, partition: TieredPartition) -> _Followed | None:
         count = self._broker.image.partition_count(REMOTE_LOG_METADATA_TOPIC)
@@ -183,6 +206,7 @@ class _Followed:
         self._offset = 0
         self._ready_at: int | None = None
         self._expected: dict[_Change, list[Promise[MetadataRecord]]] = {}
+        self._to_reach: list[tuple[int, Promise[int]]] = []
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     @property
@@ -204,9 +228,25 @@ class _Followed:
         if not waiting:
             self._expected.pop(change, None)
 
+    def reach(self, offset: int) -> Promise[int]:
+        """What is set once all records below an offset have been read."""
+        promise = Promise[int]()
+        self._to_reach.append((offset, promise))
+        self._advance(self._offset)
+        return promise
+
     def stop(self) -> None:
         """Stop following."""
         self._task.cancel()
+
+    def _advance(self, offset: int) -> None:
+        """Continue at an offset, unless that is behind."""
+        self._offset = max(self._offset, offset)
+        if self._to_reach:
+            for wanted, promise in self._to_reach:
+                if wanted <= self._offset:
+                    promise.set(self._offset)
+            self._to_reach = [each for each in self._to_reach if not each[1].done]
 
     async def _run(self) -> None:
         failure = ""
@@ -245,7 +285,7 @@ class _Followed:
         broker = self._broker
         partition = broker.partition(REMOTE_LOG_METADATA_TOPIC, self.index)
         log = partition.log
-        self._offset = max(self._offset, log.start_offset)
+        self._advance(log.start_offset)
         end_offset = partition.high_watermark
         if self._offset >= end_offset:
             await broker.waiting.until(
@@ -256,7 +296,7 @@ class _Followed:
             return
         data = log.load(log.read(self._offset, _READ_BYTES, end_offset=end_offset))
         if not self._fold(data):
-            self._offset = end_offset  # Nothing is left up to there.
+            self._advance(end_offset)  # Nothing is left up to there.
         await asyncio.sleep(0)
 
     async def _read_from_leader(self) -> None:
@@ -267,7 +307,7 @@ class _Followed:
             max_bytes=_READ_BYTES,
             max_wait_ms=_POLL_MS,
         )
-        self._offset = max(self._offset, found.start_offset)
+        self._advance(found.start_offset)
         self._fold(found.records)
 
     def _fold(self, data: Buffer) -> bool:
@@ -282,7 +322,7 @@ class _Followed:
                 for record in decode_records(view[at : at + header.size_bytes], header):
                     if record.offset >= self._offset:
                         self._replay(record)
-            self._offset = max(self._offset, header.end_offset)
+            self._advance(header.end_offset)
         return has_any
 
     def _replay(self, record: Record) -> None:
