@@ -77,13 +77,16 @@ class DirectorySource:
             return []
 
     def offsets(self, topic: str, partition: int, isolation: Isolation) -> OffsetRange:
+        end_offset = self.end_offset(topic, partition, isolation)
+        start_offset = self.start_checkpoint(topic, partition)
+        start_offset = max(start_offset, self.first_local_offset(topic, partition))
+        return OffsetRange(start_offset, max(end_offset, start_offset))
+
+    def end_offset(self, topic: str, partition: int, isolation: Isolation) -> int:
+        """The safe end, which may lie in front of the files if older records are in a tier."""
         log = self._log(topic, partition)
         end_offset = self._committed_end(log, topic, partition)
-        if isolation == "read_committed":
-            end_offset = log.stable_end(end_offset)
-        start_offset = self._checkpoint(START_OFFSETS, (topic, partition)) or 0
-        start_offset = max(start_offset, log.first_offset())
-        return OffsetRange(start_offset, max(end_offset, start_offset))
+        return log.stable_end(end_offset) if isolation == "read_committed" else end_offset
 
     def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> int | None:
         offsets = self.offsets(topic, partition, "read_uncommitted")

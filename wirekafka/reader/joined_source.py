@@ -34,13 +34,14 @@ class JoinedSource:
         return self._local.partitions(topic)
 
     def offsets(self, topic: str, partition: int, isolation: Isolation) -> OffsetRange:
-        offsets = self._local.offsets(topic, partition, isolation)
         remote = self._remote(topic, partition)
         if remote is None or not remote.parts:
-            return offsets
+            return self._local.offsets(topic, partition, isolation)
+        end_offset = self._local.end_offset(topic, partition, isolation)
+        first_offset = self._local.first_local_offset(topic, partition)
         deleted_up_to = self._local.start_checkpoint(topic, partition)
-        start_offset = max(remote.start_offset, deleted_up_to)
-        return OffsetRange(min(start_offset, offsets.start_offset), offsets.end_offset)
+        start_offset = max(min(remote.start_offset, first_offset), deleted_up_to)
+        return OffsetRange(start_offset, max(end_offset, start_offset))
 
     def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> int | None:
         offsets = self.offsets(topic, partition, "read_uncommitted")
