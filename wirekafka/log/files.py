@@ -33,6 +33,43 @@ class DirectoryEntry(NamedTuple):
     modified_ms: int
 
 
+class ReadableFile(Protocol):
+    """A file that is only read. Errors are `OSError`."""
+
+    path: str
+
+    @property
+    def size_bytes(self) -> int:
+        """The size when the file was opened, or as far as it has been appended to here."""
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        """Up to `size_bytes` from `position`; fewer at the end of the file."""
+
+
+class ReadableDisk(Protocol):
+    """The files of others: nothing is written, created or locked. Errors are `OSError`."""
+
+    def read(self, path: str) -> bytes:
+        """All bytes of a small file."""
+
+    def list_directory(self, path: str) -> list[DirectoryEntry]:
+        """The entries of a directory, in no particular order."""
+
+    def open_to_read(self, path: str) -> OpenedFile:
+        """An open file, which can be read even after it has been renamed or deleted."""
+
+
+class OpenedFile(ReadableFile, Protocol):
+    """A file that stays open until `close`."""
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Numbers that no other file has while this one is open."""
+
+    def close(self) -> None:
+        """Release the descriptor."""
+
+
 class File(Protocol):
     """A file that is appended to, read at positions, and truncated. Errors are `OSError`.
 
@@ -216,6 +253,9 @@ class RealDisk:
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
+
+    def open_to_read(self, path: str) -> ReadOnlyFile:
+        return ReadOnlyFile(self._descriptor(path, os.O_RDONLY | os.O_CLOEXEC), path)
 
     def rename(self, old: str, new: str) -> None:
         os.replace(old, new)
@@ -417,6 +457,30 @@ class RealFile:
         """Remove the rest of a failed append, or raise: the next append would follow garbage."""
         os.ftruncate(self._descriptor, self.size_bytes)
         self._torn = False
+
+
+class ReadOnlyFile:
+    """A file of another process, open for reading alone: its directory may be read-only."""
+
+    __slots__ = ("_descriptor", "identity", "path", "size_bytes")
+
+    def __init__(self, descriptor: int, path: str):
+        status = os.fstat(descriptor)
+        self._descriptor = descriptor
+        self.path = path
+        self.size_bytes = status.st_size
+        self.identity = (status.st_dev, status.st_ino)
+
+    def pread(self, size_bytes: int, position: int) -> bytes:
+        return os.pread(self._descriptor, size_bytes, position)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 class RealLock:

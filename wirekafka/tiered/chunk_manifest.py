@@ -13,7 +13,7 @@ import zstandard
 
 from wirekafka.codec.batch import Buffer
 from wirekafka.tiered.layout import IndexKind
-from wirekafka.tiered.store import StoreError
+from wirekafka.tiered.store import DamagedObject, StoreError
 
 _VERSION = "1"
 _MOST_INDEX_BYTES = 10 << 20
@@ -87,7 +87,7 @@ class ChunkManifest:
                 is_encrypted=document.get("encryption") is not None,
             )
         except (ArithmeticError, KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"a manifest is damaged: {error!r}") from error
+            raise DamagedObject(f"a manifest is damaged: {error!r}") from error
 
 
 def encode_sizes(sizes: Sequence[int]) -> bytes:

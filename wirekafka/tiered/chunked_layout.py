@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import zstandard
 
 from wirekafka.codec.batch import HEADER_BYTES, Buffer, read_header
+from wirekafka.log.epochs import EpochEntry
 from wirekafka.tiered.byte_cache import ByteCache
 from wirekafka.tiered.chunk_manifest import ChunkIndex, ChunkManifest, Extent
 from wirekafka.tiered.layout import IndexKind, SegmentFiles
 from wirekafka.tiered.local_layout import id_text
-from wirekafka.tiered.remote_segment import RemoteSegment
-from wirekafka.tiered.store import ObjectMissing, Store, StoreError
+from wirekafka.tiered.remote_segment import RemoteSegment, TieredPartition
+from wirekafka.tiered.store import DamagedObject, ObjectMissing, Store, StoreError
 
 _LOG, _INDEXES, _MANIFEST = "log", "indexes", "rsm-manifest"
 _CODEC_BITS = 7
@@ -70,7 +72,7 @@ class ChunkedLayout:
             return self._store.get_range(key, start, end)
         chunks = manifest.chunks
         if end > chunks.file_bytes:
-            raise StoreError(f"{key}: the manifest has {chunks.file_bytes} bytes, not {end}")
+            raise DamagedObject(f"{key}: the manifest has {chunks.file_bytes} bytes, not {end}")
         first, last = start // chunks.chunk_bytes, (end - 1) // chunks.chunk_bytes
         starts = chunks.starts()
         data = memoryview(self._store.get_range(key, starts[first], starts[last + 1]))
@@ -82,7 +84,7 @@ class ChunkedLayout:
             try:
                 found.append(decompressor.decompress(piece, chunks.chunk_bytes))
             except zstandard.ZstdError as error:
-                raise StoreError(f"{key}: chunk {number} is damaged: {error}") from error
+                raise DamagedObject(f"{key}: chunk {number} is damaged: {error}") from error
         base = first * chunks.chunk_bytes
         return memoryview(b"".join(found))[start - base : end - base]
 
@@ -165,3 +167,27 @@ def described(segment: RemoteSegment) -> dict[str, Any]:
         "eventTimestampMs": segment.event_ms,
         "segmentLeaderEpochs": {str(epoch): offset for epoch, offset in segment.epochs},
     }
+
+
+def segment_in(data: Buffer, partition: TieredPartition, segment_id: bytes) -> RemoteSegment:
+    """The segment that a manifest describes, as copied. Raises DamagedObject."""
+    size_bytes = ChunkManifest.decode(data).chunks.file_bytes
+    try:
+        document = json.loads(bytes(data))["remoteLogSegmentMetadata"]
+        epochs = sorted(
+            EpochEntry(int(epoch), offset)
+            for epoch, offset in document["segmentLeaderEpochs"].items()
+        )
+        return RemoteSegment(
+            partition=partition,
+            id=segment_id,
+            start_offset=document["startOffset"],
+            end_offset=document["endOffset"] + 1,
+            max_timestamp_ms=document["maxTimestampMs"],
+            broker_id=document["brokerId"],
+            event_ms=document["eventTimestampMs"],
+            size_bytes=size_bytes,
+            epochs=tuple(epochs),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedObject(f"a manifest is damaged: {error!r}") from error

@@ -51,6 +51,13 @@ class _Epoch:
 _start_of = itemgetter(0)
 
 
+class ReadablePart(NamedTuple):
+    """A readable segment, and how far its records are those of a log."""
+
+    segment: RemoteSegment
+    end_offset: int
+
+
 class SegmentStates:
     """All known segments of a partition, and which of them are readable.
 
@@ -143,16 +150,21 @@ class SegmentStates:
 
     def readable_end(self, epochs: Sequence[EpochEntry], from_offset: int) -> int:
         """How far the readable segments reach without a gap from an offset on."""
-        while True:
-            number = bisect_right(epochs, from_offset, key=_start_of_epoch) - 1
-            found = None if number < 0 else self.find(epochs[number].epoch, from_offset)
-            if found is None:
-                return from_offset
-            end_offset = found.end_offset
-            if number + 1 < len(epochs) and found.epochs[-1].epoch == epochs[number].epoch:
-                # The rest is of a leader whose records were lost.
-                end_offset = min(end_offset, epochs[number + 1].start_offset)
-            from_offset = end_offset
+        while (part := self.readable_at(epochs, from_offset)) is not None:
+            from_offset = part.end_offset
+        return from_offset
+
+    def readable_at(self, epochs: Sequence[EpochEntry], offset: int) -> ReadablePart | None:
+        """The readable segment that has an offset of a log with these epochs."""
+        number = bisect_right(epochs, offset, key=_start_of_epoch) - 1
+        found = None if number < 0 else self.find(epochs[number].epoch, offset)
+        if found is None:
+            return None
+        end_offset = found.end_offset
+        if number + 1 < len(epochs) and found.epochs[-1].epoch == epochs[number].epoch:
+            # The rest is of a leader whose records were lost.
+            end_offset = min(end_offset, epochs[number + 1].start_offset)
+        return ReadablePart(found, end_offset)
 
     def in_lineage(self, epochs: Sequence[EpochEntry], log_end_offset: int) -> list[RemoteSegment]:
         """The segments copied completely that belong to a log with these epochs, by offset."""

@@ -24,6 +24,10 @@ class ObjectMissing(StoreError):
     """The object does not exist. No store that is consistent forgets it temporarily."""
 
 
+class DamagedObject(StoreError):
+    """An object whose contents are wrong: another request would return the same."""
+
+
 class StoredObject(NamedTuple):
     """An object in a listing."""
 
@@ -92,6 +96,21 @@ class ObjectStore:
             raise KafkaError(Error.INVALID_CONFIG, _EXTRA) from None
         try:
             return cls(LocalStore(path, mkdir=True))
+        except Exception as error:
+            raise KafkaError(Error.INVALID_CONFIG, f"{path}: {_first_line(error)}") from error
+
+    @classmethod
+    def of_existing(cls, url: str) -> ObjectStore:
+        """As `of_url`, to read only: a directory is not created. Raises KafkaError."""
+        if not url.startswith(_FILE):
+            return cls.of_url(url)
+        path = unquote(url.removeprefix(_FILE))
+        try:
+            from obstore.store import LocalStore
+        except ImportError:
+            raise KafkaError(Error.INVALID_CONFIG, _EXTRA) from None
+        try:
+            return cls(LocalStore(path))
         except Exception as error:
             raise KafkaError(Error.INVALID_CONFIG, f"{path}: {_first_line(error)}") from error
 
