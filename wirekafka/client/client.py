@@ -40,6 +40,10 @@ class CliError(Exception):
     """A failure of a command, with a message of one line for the user."""
 
 
+class ConnectionFailure(CliError):
+    """A broker that cannot be reached, or a connection that broke: a later try may succeed."""
+
+
 class ListedOffset(NamedTuple):
     """The result of ListOffsets in a partition; -1 for nothing found."""
 
@@ -61,7 +65,8 @@ class BrokerConnection:
         try:
             self._socket = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
         except OSError as error:
-            raise CliError(f"cannot connect to {address}: {_reason(error)}") from None
+            reason = f"cannot connect to {address}: {_reason(error)}"
+            raise ConnectionFailure(reason) from None
         try:
             self._set_up(config)
         except BaseException:
@@ -155,7 +160,8 @@ class BrokerConnection:
             self._socket.sendall(frame)
         except OSError as error:
             self.is_lost = True
-            raise CliError(f"lost the connection to {self.address}: {_reason(error)}") from None
+            reason = f"lost the connection to {self.address}: {_reason(error)}"
+            raise ConnectionFailure(reason) from None
 
     def _read(self, size: int) -> bytes:
         whole = bytearray(size)
@@ -166,12 +172,14 @@ class BrokerConnection:
                 count = self._socket.recv_into(view[filled:])
             except OSError as error:
                 self.is_lost = True
-                raise CliError(f"no answer from {self.address}: {_reason(error)}") from None
+                reason = f"no answer from {self.address}: {_reason(error)}"
+                raise ConnectionFailure(reason) from None
             if not count:
                 self.is_lost = True
                 # A listener that expects a login answers ApiVersions alone without one.
                 hint = hints.of_closed(self._config) if self._answers < 2 else ""
-                raise CliError(f"{self.address} closed the connection{hint and f'; {hint}'}")
+                reason = f"{self.address} closed the connection{hint and f'; {hint}'}"
+                raise ConnectionFailure(reason)
             filled += count
         return bytes(whole)
 

@@ -1,0 +1,357 @@
+"""The options of the data source, named as the options of Spark's kafka format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from wirekafka.config.client_config import ClientConfig
+from wirekafka.config.option import ConfigError
+from wirekafka.config.options import rows
+from wirekafka.reader.log_reader import OnError
+from wirekafka.reader.source import Isolation
+from wirekafka.regex import InvalidRegex, Regex
+from wirekafka.tables.rows import schema
+
+EARLIEST, LATEST = -2, -1
+"""The offsets that stand for the ends of a partition."""
+
+T = TypeVar("T")
+Offsets = dict[str, dict[int, int]]
+"""Offsets, or timestamps in ms, by topic and partition."""
+
+
+class OptionError(ValueError):
+    """An option that is unknown, malformed, missing or contradicts another one."""
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Which partitions are read: by name, by expression, or listed one by one."""
+
+    names: tuple[str, ...] = ()
+    pattern: str | None = None
+    assigned: Mapping[str, tuple[int, ...]] | None = None
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where reading begins or ends: `EARLIEST` or `LATEST`, by partition, or by time."""
+
+    everywhere: int | None = None
+    offsets: Offsets | None = None
+    timestamp_ms: int | None = None
+    timestamps_ms: Offsets | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a query reads, from where, and in which steps; it can be pickled."""
+
+    topics: Topics
+    start: Position
+    end: Position
+    paths: tuple[str, ...] = ()
+    tier: str | None = None
+    bootstrap: str | None = None
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The options of connections, as in Kafka's client configurations."""
+    isolation: Isolation = "read_committed"
+    fails_on_data_loss: bool = True
+    includes_headers: bool = False
+    columns: tuple[str, ...] | None = None
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+    max_offsets_per_trigger: int | None = None
+    late_start_is_latest: bool = False
+    """Whether reading begins at the end where no record is as new as the starting timestamp."""
+    on_error: OnError = "raise"
+    """Whether damaged batches of files fail the query or are left out."""
+
+
+def batch_options(given: Mapping[str, str]) -> Options:
+    """The options of a batch query. Raises OptionError."""
+    texts = _Texts(given)
+    texts.refuse("is for streams", "maxOffsetsPerTrigger")
+    start = _position(texts, "starting", default=EARLIEST)
+    end = _position(texts, "ending", default=LATEST)
+    if start.everywhere == LATEST or LATEST in _values(start.offsets):
+        raise OptionError("startingOffsets: a batch query cannot start at the latest offset")
+    if end.everywhere == EARLIEST or EARLIEST in _values(end.offsets):
+        raise OptionError("endingOffsets: a batch query cannot end at the earliest offset")
+    return _options(texts, start, end)
+
+
+def stream_options(given: Mapping[str, str]) -> Options:
+    """The options of a streaming query. Raises OptionError."""
+    texts = _Texts(given)
+    reason = "is for batch queries: a stream has no end"
+    texts.refuse(reason, "endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
+    start = _position(texts, "starting", default=LATEST)
+    return _options(texts, start, Position(LATEST))
+
+
+def chosen_columns(given: Mapping[str, str]) -> tuple[tuple[str, ...] | None, bool]:
+    """The columns that are named, None for the usual columns; and whether headers are added."""
+    texts = _Texts(given)
+    headers = texts.take("includeHeaders", _boolean)
+    return texts.take("columns", _columns), bool(headers)
+
+
+class _Texts:
+    """Options as they were given, each of which has to be taken, whatever the case of its name."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = {name.lower(): (name, text) for name, text in given.items()}
+
+    def take(self, name: str, parse: Callable[[str], T]) -> T | None:
+        """Parse an option; None if it was not given."""
+        _, text = self._given.pop(name.lower(), (name, None))
+        return _parsed(name, parse, text)
+
+    def one_of(self, *names: str) -> str | None:
+        """The name that was given of several; OptionError if two were."""
+        given = [name for name in names if name.lower() in self._given]
+        if len(given) > 1:
+            raise OptionError(f"{given[1]} contradicts {given[0]}: give one of them")
+        return given[0] if given else None
+
+    def refuse(self, reason: str, *names: str) -> None:
+        for name in names:
+            if name.lower() in self._given:
+                raise OptionError(f"{name} {reason}")
+
+    def client(self) -> dict[str, str]:
+        """Take the options that begin with `kafka.`, without this prefix."""
+        names = [name for name in self._given if name.startswith("kafka.")]
+        return {name.removeprefix("kafka."): self._given.pop(name)[1] for name in names}
+
+    def refuse_others(self) -> None:
+        for name, _ in self._given.values():
+            raise OptionError(f"{name} is no option of this format")
+
+
+def _options(texts: _Texts, start: Position, end: Position) -> Options:
+    client = texts.client()
+    paths = _paths(texts)
+    bootstrap = client.pop("bootstrap.servers", None)
+    if paths and bootstrap is not None:
+        raise OptionError("kafka.bootstrap.servers contradicts path: give one of them")
+    if not paths and bootstrap is None:
+        raise OptionError("give path (a log directory) or kafka.bootstrap.servers")
+    isolation = _parsed("kafka.isolation.level", _isolation, client.pop("isolation.level", None))
+    _check_client(client, bootstrap)
+    tier = texts.take("tier", _text)
+    on_error = texts.take("onError", _on_error)
+    for name, value in {"tier": tier, "onError": on_error}.items():
+        if value is not None and bootstrap is not None:
+            raise OptionError(f"{name} is for path")
+    columns, headers = texts.take("columns", _columns), texts.take("includeHeaders", _boolean)
+    strategy = texts.take("startingOffsetsByTimestampStrategy", _strategy)
+    options = Options(
+        topics=_topics(texts),
+        start=start,
+        end=end,
+        paths=paths,
+        tier=tier,
+        bootstrap=bootstrap,
+        client=client,
+        isolation=isolation or "read_committed",
+        fails_on_data_loss=texts.take("failOnDataLoss", _boolean) is not False,
+        includes_headers=bool(headers),
+        columns=columns,
+        min_partitions=texts.take("minPartitions", _positive),
+        max_records_per_partition=texts.take("maxRecordsPerPartition", _positive),
+        max_offsets_per_trigger=texts.take("maxOffsetsPerTrigger", _positive),
+        late_start_is_latest=strategy == "latest",
+        on_error=on_error or "raise",
+    )
+    texts.refuse_others()
+    return options
+
+
+def _paths(texts: _Texts) -> tuple[str, ...]:
+    """The directories of `load(path)`, or of `load([path, path])`."""
+    path = texts.take("path", _text)
+    paths = texts.take("paths", _list_of_texts)
+    return paths or (() if path is None else (path,))
+
+
+def _check_client(client: Mapping[str, str], bootstrap: str | None) -> None:
+    known = {*rows(ClientConfig), "client.id"}
+    for name in client:
+        if bootstrap is None:
+            raise OptionError(f"kafka.{name} is for kafka.bootstrap.servers")
+        if name not in known:
+            raise OptionError(f"kafka.{name} is no option of this client")
+    try:
+        ClientConfig(client)
+    except ConfigError as error:
+        raise OptionError(f"kafka.{error.name}: {error.reason}") from None
+
+
+def _parsed(name: str, parse: Callable[[str], T], text: str | None) -> T | None:
+    try:
+        return None if text is None else parse(text)
+    except ValueError as error:
+        raise OptionError(f"{name}: {error}") from None
+
+
+def _topics(texts: _Texts) -> Topics:
+    match texts.one_of("subscribe", "subscribePattern", "assign"):
+        case "subscribe":
+            return Topics(names=texts.take("subscribe", _names) or ())
+        case "subscribePattern":
+            return Topics(pattern=texts.take("subscribePattern", _pattern))
+        case "assign":
+            return Topics(assigned=texts.take("assign", _assigned))
+    raise OptionError("give one of subscribe, subscribePattern and assign")
+
+
+def _position(texts: _Texts, word: str, *, default: int) -> Position:
+    """The position by `startingOffsets`, or `endingOffsets`, or the like by time."""
+    offsets, by_time, time = f"{word}Offsets", f"{word}OffsetsByTimestamp", f"{word}Timestamp"
+    match texts.one_of(time, by_time, offsets):
+        case None:
+            return Position(default)
+        case name if name == time:
+            return Position(timestamp_ms=texts.take(time, _timestamp))
+        case name if name == by_time:
+            return Position(timestamps_ms=texts.take(by_time, _timestamps))
+    return texts.take(offsets, _offsets) or Position(default)
+
+
+def _offsets(text: str) -> Position:
+    match text.strip().lower():
+        case "earliest":
+            return Position(EARLIEST)
+        case "latest":
+            return Position(LATEST)
+    found = parse_offsets(text)
+    if any(offset < EARLIEST for offset in _values(found)):
+        raise ValueError("an offset is less than -2, which stands for the earliest")
+    return Position(offsets=found)
+
+
+def parse_offsets(text: str) -> Offsets:
+    """Decode offsets such as {"orders": {"0": 12, "1": -2}}. Raises ValueError."""
+    form = 'expected JSON such as {"orders": {"0": 12, "1": 34}}'
+    found = _json(text, form)
+    if not isinstance(found, dict):
+        raise ValueError(form)
+    offsets: Offsets = {}
+    for topic, partitions in found.items():
+        if not isinstance(partitions, dict):
+            raise ValueError(form)
+        for partition, offset in partitions.items():
+            is_offset = isinstance(offset, int) and not isinstance(offset, bool)
+            if not partition.isdigit() or not is_offset:
+                raise ValueError(form)
+            offsets.setdefault(topic, {})[int(partition)] = offset
+    return offsets
+
+
+def _timestamps(text: str) -> Offsets:
+    found = parse_offsets(text)
+    if any(timestamp < 0 for timestamp in _values(found)):
+        raise ValueError("a timestamp is negative")
+    return found
+
+
+def _assigned(text: str) -> dict[str, tuple[int, ...]]:
+    form = 'expected JSON such as {"orders": [0, 1]}'
+    found = _json(text, form)
+    if not isinstance(found, dict) or not found:
+        raise ValueError(form)
+    for partitions in found.values():
+        is_list = isinstance(partitions, list) and partitions
+        if not is_list or not all(type(each) is int and each >= 0 for each in partitions):
+            raise ValueError(form)
+    return {topic: tuple(sorted(set(partitions))) for topic, partitions in found.items()}
+
+
+def _json(text: str, form: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise ValueError(form) from None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(sorted({name.strip() for name in text.split(",")} - {""}))
+    if not names:
+        raise ValueError("no topic")
+    return names
+
+
+def _pattern(text: str) -> str:
+    try:
+        Regex(text)
+    except InvalidRegex as error:
+        raise ValueError(f"not an expression of RE2: {error}") from None
+    return text
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise ValueError("no column")
+    return tuple(schema(names).names)
+
+
+def _positive(text: str) -> int:
+    if not text.strip().isdigit() or int(text) < 1:
+        raise ValueError(f"{text!r} is not a positive number")
+    return int(text)
+
+
+def _timestamp(text: str) -> int:
+    if not text.strip().isdigit():
+        raise ValueError(f"{text!r} is not a time in ms since 1970")
+    return int(text)
+
+
+def _boolean(text: str) -> bool:
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+    raise ValueError(f"{text!r} is not true or false")
+
+
+def _strategy(text: str) -> str:
+    if text.strip().lower() not in ("error", "latest"):
+        raise ValueError(f"{text!r} is not error or latest")
+    return text.strip().lower()
+
+
+def _on_error(text: str) -> OnError:
+    match text.strip().lower():
+        case "raise" | "skip" as chosen:
+            return chosen
+    raise ValueError(f"{text!r} is not raise or skip")
+
+
+def _isolation(text: str) -> Isolation:
+    match text.strip().lower():
+        case "read_committed" | "read_uncommitted" as chosen:
+            return chosen
+    raise ValueError(f"{text!r} is not read_committed or read_uncommitted")
+
+
+def _list_of_texts(text: str) -> tuple[str, ...]:
+    found = _json(text, "expected a list of paths as JSON")
+    return tuple(str(each) for each in found)
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("empty")
+    return text
+
+
+def _values(offsets: Offsets | None) -> list[int]:
+    return [each for partitions in (offsets or {}).values() for each in partitions.values()]
