@@ -537,6 +537,19 @@ def test_snapshots_whose_newest_record_is_too_old_are_deleted(path, metadata):
     node.stop()
 
 
+def test_snapshots_older_than_a_log_that_began_again_are_deleted(path, metadata):
+    """Such a log begins after a snapshot that the leader has sent."""
+    node = Node(path).start()
+    ids = four_snapshots(node)
+    node.log.truncate_fully_at(ids[-1].end_offset, node.clock.now_ms())
+    retention = MetadataRetention(0, -1)
+    log = QuorumLog(node.log, node.disk, node.clock, MetadataCodec(), retention=retention)
+    log.clean(node.clock.now_ms())
+    assert snapshots_in(metadata) == [id.file_name for id in ids[-2:]]
+    assert node.log.start_offset == ids[-1].end_offset
+    node.stop()
+
+
 def test_a_limit_below_zero_is_none(path, metadata):
     settings = {"metadata.max.retention.ms": "-1", "metadata.max.retention.bytes": "-1"}
     node = Node(path, settings=settings).start()

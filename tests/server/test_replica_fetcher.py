@@ -20,6 +20,7 @@ from tests.simulation.trace import Trace
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topics import CreateTopics, NewTopic
+from wirekafka.replication.fetching.fetcher import Fetcher
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.replica import Leadership, PartitionIdentity
@@ -272,6 +273,33 @@ def test_a_replica_that_was_away_longer_than_retention_starts_at_the_leaders_log
         stage.fetchers.follow(stage.replicas[0])
         await stage.until(lambda: stage.replicas[0].log.end_offset == 6)
         assert stage.replicas[0].log.start_offset == 4
+
+    on_stage(scenario)
+
+
+def test_a_follower_asks_its_leader_where_the_remote_part_of_a_log_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moved: list[Partition] = []
+    begun = []
+
+    def restarted(self: Fetcher, partition: Partition, start: int, local: Any, now: int) -> None:
+        begun.append((partition.index, start, local.offset))
+
+    monkeypatch.setattr(Fetcher, "moved", lambda self: [moved.pop() for _ in list(moved)])
+    monkeypatch.setattr(Fetcher, "restart_after_remote", restarted)
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create(2)
+        for replica in stage.replicas:
+            replica.remote = object()  # type: ignore[assignment]  # Nothing is remote.
+        moved.extend(stage.replicas)
+        stage.append(b"a")
+        await stage.until(lambda: len(begun) == 2)
+        assert sorted(begun) == [(0, 0, 0), (1, 0, 0)]
+        await stage.until(stage.is_copied)
+        for replica in stage.replicas:
+            replica.remote = None
 
     on_stage(scenario)
 

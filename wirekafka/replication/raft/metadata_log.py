@@ -338,10 +338,10 @@ class MetadataLog:
             self._contained_ms.pop(id, None)
 
     def _forget_below(self, offset: int, now_ms: int) -> None:
-        start = max(
-            segment.base_offset for segment in self._log.segments if segment.base_offset <= offset
-        )
-        self._log.advance_start(start)
+        # None is that old if the log began again after a snapshot that the leader has sent.
+        below = [each.base_offset for each in self._log.segments if each.base_offset <= offset]
+        if below:
+            self._log.advance_start(below[-1])
         self._log.delete_old_segments(now_ms)
         self._log.delete_retired(now_ms)
 

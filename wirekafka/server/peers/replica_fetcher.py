@@ -200,7 +200,9 @@ class _LeaderFetcher:
 
     async def _fetch(self, plan: Plan) -> None:
         """Send one request, and process its response. Raises KafkaError."""
-        response: LeaderResponse = await self._post(self._fetches.planned(plan))
+        answer: DirectPromise[LeaderResponse] = DirectPromise()
+        self._post(self._fetches.planned(plan), answer)
+        response = await answer
         if response.error:
             self.fetcher.refuse(response.error)
             if response.error not in _SESSION_ERRORS:
@@ -265,16 +267,17 @@ class _LeaderFetcher:
             self.fetcher.restart_after_remote(partition, found.start_offset, found.local, now_ms)
 
     async def _send(self, request: Request) -> Any:
-        return await self._post(OutgoingRequest(request))
+        # Not a `DirectPromise`: several partitions begin after their remote parts, each in a task.
+        answer: Promise[Any] = Promise()
+        self._post(OutgoingRequest(request), answer)
+        return await answer
 
-    def _post(self, outgoing: OutgoingRequest) -> DirectPromise[Any]:
-        """Send a request; its response, or a KafkaError, is to be awaited."""
+    def _post(self, outgoing: OutgoingRequest, answer: Promise[Any]) -> None:
+        """Send a request; `answer` gets its response or a KafkaError."""
         if self._connection is None:
             self._connection = self._surroundings.connect(self._leader_id, self._client_id)
         config = self._surroundings.config()
-        answer: DirectPromise[Any] = DirectPromise()
         self._connection.post(outgoing, answer.set, timeout_ms=config.replica_socket_timeout_ms)
-        return answer
 
     def _failed(self, error: Exception) -> None:
         """Close the connection, and log the error unless it repeats the last KafkaError."""
