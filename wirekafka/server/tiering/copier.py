@@ -44,6 +44,11 @@ _ABANDONED_MS = 600_000
 class CopyFailed(Exception):
     """A copy that was given up; it is repeated at the next run."""
 
+    def __init__(self, message: str, reason: str = ""):
+        super().__init__(message)
+        self.reason = reason or message
+        """As `StoreError.reason`."""
+
 
 class Copier:
     """The periodic work on one partition at a time, for all of them."""
@@ -182,7 +187,8 @@ class Copier:
             except (StoreError, OSError, CopyFailed) as error:
                 given_up.set()  # The upload may go on in its thread.
                 await self._undo(segment)
-                raise CopyFailed(f"segment {segment.start_offset}: {error}") from error
+                reason = getattr(error, "reason", str(error))
+                raise CopyFailed(f"segment {segment.start_offset}: {error}", reason) from error
             finished = self._update(segment, SegmentState.COPY_FINISHED, custom)
             await self._metadata.publish(finished)
         except (CopyFailed, KafkaError):
