@@ -175,7 +175,12 @@ class TieredTopic:
         """Read the whole topic by librdkafka; how many records it has, whose offsets must rise."""
         end_offset = offset(self.bootstrap, self.name, LATEST)[2]
         consumer = Consumer(
-            {"bootstrap.servers": self.bootstrap, "group.id": "reader", "enable.auto.commit": False}
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": "reader",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+            }
         )
         consumer.assign([TopicPartition(self.name, 0, 0)])
         offsets: list[int] = []

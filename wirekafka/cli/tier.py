@@ -137,7 +137,7 @@ def _compared(client: Client, store: Store, layout: Layout) -> TierAudit:
     try:
         objects = list(store.list(""))
     except StoreError as error:
-        raise CliError(str(error)) from error
+        raise CliError(f"the store cannot be listed: {error}") from error
     return audited(folded(_records(client)), objects, layout)
 
 

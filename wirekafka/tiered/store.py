@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
@@ -11,6 +14,38 @@ from wirekafka.errors import Error, KafkaError
 
 _EXTRA = "tiered storage needs the package obstore: pip install 'wirekafka[tier]'"
 _FILE = "file://"
+_PLAIN = "http://"
+_VARIABLES = {"s3": "AWS_", "az": "AZURE_"}
+"""The beginning of environment variables, by the scheme of URLs."""
+_ENDPOINTS = ("ENDPOINT_URL_S3", "ENDPOINT_URL", "ENDPOINT", "STORAGE_ENDPOINT")
+_CLIENT_OPTIONS = (
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "http1_only",
+    "http2_only",
+    "pool_idle_timeout",
+    "pool_max_idle_per_host",
+    "proxy_ca_certificate",
+    "proxy_excludes",
+    "proxy_url",
+    "timeout",
+    "user_agent",
+)
+"""Options of HTTP that obstore takes from variables, unless any is given to it."""
+_CHECK_S = 5
+_REFUSALS = {
+    "AuthenticationFailed",
+    "ContainerNotFound",
+    "InvalidAccessKeyId",
+    "InvalidBucketName",
+    "NoSuchBucket",
+    "SignatureDoesNotMatch",
+}
+"""Codes of S3, Google Cloud Storage and Azure after which no other request succeeds either."""
+_NO_PLACE = ("ContainerNotFound", "NoSuchBucket")
+_RESPONSE = re.compile(r"<Code>([^<]+)</Code>\s*<Message>([^<\n]*)")
+_PATH = re.compile(r"(https?://[^/\s]+)/\S*")
+_DURATION = re.compile(r" in \d[\d.]*(?:ns|µs|ms|s)\b")
 _PART_BYTES = 8 << 20
 """Of a large object that is uploaded in parts."""
 _PARTS_AT_ONCE = 4
@@ -18,6 +53,11 @@ _PARTS_AT_ONCE = 4
 
 class StoreError(Exception):
     """A request that failed in the store or on the way, and may succeed later."""
+
+    def __init__(self, message: str, reason: str = ""):
+        super().__init__(message)
+        self.reason = reason or message
+        """The same for all objects that the same failure is met with."""
 
 
 class ObjectMissing(StoreError):
@@ -83,9 +123,27 @@ class ObjectStore:
         except ImportError:
             raise KafkaError(Error.INVALID_CONFIG, _EXTRA) from None
         try:
-            return cls(from_url(url, **options))
+            return cls(from_url(url, **_plain_text(url, options), **options))
         except Exception as error:
-            raise KafkaError(Error.INVALID_CONFIG, f"{url}: {_first_line(error)}") from error
+            raise KafkaError(Error.INVALID_CONFIG, f"{url}: {_summary(error)}") from error
+
+    @classmethod
+    def check_url(cls, url: str, **options: Any) -> None:
+        """Send one request to the store of a URL, within seconds.
+
+        Raises KafkaError(INVALID_CONFIG) where no request would succeed: for a bucket that does
+        not exist, or for credentials that are not known. Raises StoreError for other errors, and
+        without an answer: the configuration may be right.
+        """
+        if url.startswith((_FILE, "memory:")):
+            return
+        limits = {"retry_timeout": timedelta(seconds=_CHECK_S), "max_retries": 2}
+        try:
+            next(cls.of_url(url, retry_config=limits, **options).list(""), None)
+        except StoreError as error:
+            if error.reason.partition(":")[0] in _REFUSALS:
+                raise KafkaError(Error.INVALID_CONFIG, f"{url}: {error.reason}") from error
+            raise
 
     @classmethod
     def of_directory(cls, path: str) -> ObjectStore:
@@ -97,7 +155,7 @@ class ObjectStore:
         try:
             return cls(LocalStore(path, mkdir=True))
         except Exception as error:
-            raise KafkaError(Error.INVALID_CONFIG, f"{path}: {_first_line(error)}") from error
+            raise KafkaError(Error.INVALID_CONFIG, f"{path}: {_summary(error)}") from error
 
     @classmethod
     def of_existing(cls, url: str) -> ObjectStore:
@@ -165,12 +223,39 @@ class _Failures:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, FileNotFoundError):
+        if not isinstance(error, Exception) or isinstance(error, StoreError):
+            return
+        summary = _summary(error)
+        if isinstance(error, FileNotFoundError) and not summary.startswith(_NO_PLACE):
             raise ObjectMissing(self._key) from error
-        if isinstance(error, Exception) and not isinstance(error, StoreError):
-            raise StoreError(f"{self._key}: {_first_line(error)}") from error
+        message = f"{self._key}: {summary}" if self._key else summary
+        raise StoreError(message, summary) from error
 
 
-def _first_line(error: Exception) -> str:
-    """An error's message without the details that obstore adds for its developers."""
-    return str(error).partition("\n")[0]
+def _plain_text(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of obstore for an endpoint without TLS, without which it sends nothing there.
+
+    Whoever names an address that begins with http:// wants it.
+    """
+    prefix = _VARIABLES.get(url.partition(":")[0])
+    if prefix is None:
+        return {}
+    variables = [os.environ.get(prefix + name) for name in _ENDPOINTS]
+    endpoint = next(filter(None, [options.get("endpoint"), *variables]), "")
+    if not endpoint.lower().startswith(_PLAIN):
+        return {}
+    names = {name: os.environ.get(prefix + name.upper()) for name in _CLIENT_OPTIONS}
+    given = {name: text for name, text in names.items() if text is not None}
+    return {"client_options": {**given, "allow_http": True}}
+
+
+def _summary(error: Exception) -> str:
+    """An error in one line: what the store responded, or else the first line of the message.
+
+    Further lines are details for developers of obstore. The text has neither times nor the object,
+    so that a repeated error has the same text.
+    """
+    text = str(error)
+    if response := _RESPONSE.search(text):
+        return f"{response[1]}: {response[2]}"
+    return _DURATION.sub("", _PATH.sub(r"\1", text.partition("\n")[0]))

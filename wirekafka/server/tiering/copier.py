@@ -40,6 +40,11 @@ _RATE_PAUSE_MS = 100
 class CopyFailed(Exception):
     """A copy that was given up; it is repeated at the next run."""
 
+    def __init__(self, message: str, reason: str = ""):
+        super().__init__(message)
+        self.reason = reason or message
+        """As `StoreError.reason`."""
+
 
 class Copier:
     """The periodic work on one partition at a time, for all of them."""
@@ -204,7 +209,8 @@ class Copier:
         except (StoreError, OSError, CopyFailed) as error:
             upload.give_up()
             await self._undo(segment, upload)
-            raise CopyFailed(f"segment {segment.start_offset}: {error}") from error
+            reason = getattr(error, "reason", str(error))
+            raise CopyFailed(f"segment {segment.start_offset}: {error}", reason) from error
         return custom
 
     async def _finish(self, segment: RemoteSegment, custom: bytes | None) -> None:

@@ -19,7 +19,7 @@ from wirekafka.replication.partition.reading import ReadRange
 from wirekafka.replication.partition.remote_log import LocalStart, Pending, RemoteResult
 from wirekafka.runtime.promise import Promise
 from wirekafka.server.tiering.remote_metadata import RemoteMetadata
-from wirekafka.server.tiering.work import Run, within
+from wirekafka.server.tiering.work import Job, Run, within
 from wirekafka.tiered.counters import TierCounters
 from wirekafka.tiered.remote_reader import FoundBatches, RemoteReader
 from wirekafka.tiered.remote_segment import RemoteSegment, TieredPartition
@@ -58,6 +58,8 @@ class PartitionTier:
         self.identity = TieredPartition(partition.topic, partition.topic_id, partition.index)
         self.failure = ""
         """Why the last read of the store failed; empty if it did not."""
+        self._late: Exception | None = None
+        """The failure of a read whose reader has gone, for the next reader."""
 
     @property
     def states(self) -> SegmentStates | None:
@@ -122,6 +124,10 @@ class PartitionTier:
 
     async def _read(self, wanted: ReadRange, found: RemoteResult) -> RemoteResult:
         states = await self._ready_states()
+        if self._late is not None:
+            # Otherwise readers would get nothing, and no reason, for as long as the store fails:
+            # its client repeats a request for longer than a Fetch waits.
+            raise self._failed(self._late)
         log = self.partition.log
         epochs = log.epochs
         segment = states.find(epochs.epoch_at(wanted.offset), wanted.offset)
@@ -166,7 +172,7 @@ class PartitionTier:
                 wanted.max_bytes,
                 at_least_one=wanted.at_least_one,
             )
-            batches: FoundBatches = await self._guarded(self._run(read))
+            batches: FoundBatches = await self._guarded(self._run(self._noted(read)))
             following = None
             if not batches.records and batches.next_position >= segment.size_bytes:
                 # Compaction, before the topic was tiered, may have removed the last records.
@@ -204,9 +210,8 @@ class PartitionTier:
     async def _aborted(
         self, segments: Sequence[RemoteSegment], start_offset: int, end_offset: int
     ) -> list[AbortedTransaction]:
-        range_ = await self._guarded(
-            self._run(lambda: self._reader.aborted(segments, start_offset, end_offset))
-        )
+        read = partial(self._reader.aborted, segments, start_offset, end_offset)
+        range_ = await self._guarded(self._run(self._noted(read)))
         found = list(range_.found)
         log = self.partition.log
         if not range_.is_complete and end_offset > log.first_offset:
@@ -240,12 +245,32 @@ class PartitionTier:
         try:
             result = await work
         except (StoreError, OSError) as error:
-            if str(error) != self.failure:
-                self.failure = str(error)
-                logger.warning("%s: remote storage failed: %s", self.partition.log.name, error)
-            raise KafkaError(Error.UNKNOWN_SERVER_ERROR, str(error)) from error
+            raise self._failed(error) from error
         self.failure = ""
         return result
+
+    def _failed(self, error: Exception) -> KafkaError:
+        """The error for a reader; it is logged once."""
+        self._late = None
+        reason = getattr(error, "reason", str(error))
+        if reason != self.failure:
+            self.failure = reason
+            logger.warning("%s: remote storage failed: %s", self.partition.log.name, error)
+        return KafkaError(Error.UNKNOWN_SERVER_ERROR, str(error))
+
+    def _noted(self, job: Job) -> Job:
+        """A job that leaves its failure for the next reader, if its own waits no longer."""
+
+        def run() -> Any:
+            try:
+                result = job()
+            except (StoreError, OSError) as error:
+                self._late = error
+                raise
+            self._late = None
+            return result
+
+        return run
 
     def _read_ahead(self, segment: RemoteSegment, position: int) -> None:
         reader = self._reader

@@ -16,7 +16,7 @@ from wirekafka.tiered.chunked_layout import ChunkedLayout, ChunkOptions
 from wirekafka.tiered.layout import Layout
 from wirekafka.tiered.local_layout import FOLDER, LocalLayout
 from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC
-from wirekafka.tiered.store import ObjectStore, Store
+from wirekafka.tiered.store import ObjectStore, Store, StoreError
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def opened_layout(config: BrokerConfig, store: Store | None) -> Layout:
         if name is not None:
             raise ConfigError(CLASS_NAME, name, f"{TIER} is set as well: leave out one of them")
         options = ChunkOptions(chunk_bytes=_CHUNK_BYTES)
-        return ChunkedLayout(store or ObjectStore.of_url(url), options)
+        return ChunkedLayout(store or _opened(url), options)
     given = _Given(config)
     match name:
         case _ if name == LOCAL_CLASS:
@@ -173,12 +173,24 @@ def _aivens_store(given: _Given) -> Store:
         if given.flag("storage.s3.path.style.access.enabled"):
             options["virtual_hosted_style_request"] = False
         bucket = given.required("storage.s3.bucket.name")
-        return ObjectStore.of_url(f"s3://{bucket}", **options)
+        return _opened(f"s3://{bucket}", **options)
     if kind == "GcsStorage":
-        return ObjectStore.of_url(f"gs://{given.required('storage.gcs.bucket.name')}")
+        return _opened(f"gs://{given.required('storage.gcs.bucket.name')}")
     if kind == "AzureBlobStorage":
-        return ObjectStore.of_url(f"az://{given.required('storage.azure.container.name')}")
+        return _opened(f"az://{given.required('storage.azure.container.name')}")
     raise given.refused(name, "no such storage is known")
+
+
+def _opened(url: str, **options: Any) -> Store:
+    """The store of a URL. Raises KafkaError(INVALID_CONFIG) if it refuses all requests.
+
+    Without an answer the broker starts all the same: it has local data to serve.
+    """
+    try:
+        ObjectStore.check_url(url, **options)
+    except StoreError as error:
+        logger.warning("The object store %s fails for now: %s", url, error)
+    return ObjectStore.of_url(url, **options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -223,8 +223,9 @@ class Tiering:
                 await work()
             self._failures.pop(key, None)
         except (CopyFailed, KafkaError, StoreError, OSError) as error:
-            if self._failures.get(key) != str(error):  # Logged once: it is repeated.
-                self._failures[key] = str(error)
+            reason = getattr(error, "reason", str(error))
+            if self._failures.get(key) != reason:  # Logged once: it is repeated, with new ids.
+                self._failures[key] = reason
                 logger.warning("%s-%d in remote storage: %s failed: %s", topic, index, kind, error)
         except Exception:
             logger.exception("%s-%d in remote storage: %s failed", topic, index, kind)
