@@ -47,7 +47,7 @@ def tiered_kafka(directory: Path, tier: Path, more: Mapping[str, str] = {}) -> I
     """Yields HOST:PORT of a new Apache Kafka broker that tiers topics in a directory."""
     directory.mkdir(exist_ok=True)
     port, command = prepare(directory, SMALL_JVM, _lines({**settings(tier), **more}))
-    with running(_with_storage(command, directory), directory, port) as bootstrap:
+    with running(with_storage(command, directory), directory, port) as bootstrap:
         yield bootstrap
 
 
@@ -64,7 +64,7 @@ def tiered_kafka_on(
     given = dict(line.split("=", 1) for line in printed.stdout.splitlines() if "=" in line)
     properties.write_text(_lines({**given, **settings(tier), **more}))
     command = [*java_command(scratch), *SMALL_JVM, "kafka.Kafka", str(properties)]
-    with running(_with_storage(command, scratch), scratch, port) as bootstrap:
+    with running(with_storage(command, scratch), scratch, port) as bootstrap:
         yield bootstrap
 
 
@@ -82,6 +82,13 @@ def storage_classes(scratch: Path) -> str:
     compiler = Path(kafka_jars.java()).with_name("javac")
     subprocess.run([compiler, "-cp", jars, "-d", scratch, _SHIM], check=True)
     return f"{scratch}:{kafka_jars.class_path(kafka_jars.local_tier_jars())}"
+
+
+def with_storage(command: Sequence[str], directory: Path) -> list[str]:
+    """A broker's command with LocalTieredStorage on its class path."""
+    found = list(command)
+    found[found.index("-cp") + 1] += f":{storage_classes(directory / 'classes')}"
+    return found
 
 
 def offset(bootstrap: str, topic: str, timestamp: int, *, isolation: int = 0) -> tuple[int, ...]:
@@ -107,10 +114,3 @@ _ONLY_KAFKA = ("log.initial.task.delay.ms",)
 
 def _lines(settings: Mapping[str, str]) -> str:
     return SMALL_CLEANER + "".join(f"{name}={value}\n" for name, value in settings.items())
-
-
-def _with_storage(command: Sequence[str], directory: Path) -> list[str]:
-    """A broker's command with LocalTieredStorage on its class path."""
-    found = list(command)
-    found[found.index("-cp") + 1] += f":{storage_classes(directory / 'classes')}"
-    return found

@@ -39,11 +39,13 @@ class Tiering:
         config = broker.config
         self._broker = broker
         self.layout = layout
-        self._pool = ReaderPool(
+        measures = broker.measures
+        self.readers = ReaderPool(
             lambda: broker.config.remote_log_reader_threads,
             config.remote_log_reader_max_pending_tasks,
+            None if measures is None else measures.remote_reads.record,
         )
-        self._read_run = run or self._pool.run
+        self._read_run = run or self.readers.run
         self.metadata = RemoteMetadata(broker, MetadataTopicOptions.of(config))
         self.reader = RemoteReader(
             layout, index_bytes=self._index_cache_bytes, chunk_bytes=_CHUNK_CACHE_BYTES
@@ -65,7 +67,7 @@ class Tiering:
         """The tiered partitions that are placed here."""
         self._tasks: dict[tuple[str, TieredPartition], asyncio.Task[None]] = {}
         self._failures: dict[tuple[str, TieredPartition], str] = {}
-        self._copiers = Slots(lambda: broker.config.remote_log_manager_copier_thread_pool_size)
+        self.copiers = Slots(lambda: broker.config.remote_log_manager_copier_thread_pool_size)
         self._expirers = Slots(lambda: broker.config.remote_log_manager_expiration_thread_pool_size)
         self._orphans: dict[TieredPartition, int] = {}
         """Since when, in ms, partitions have been deleted whose segments still exist."""
@@ -84,7 +86,7 @@ class Tiering:
         for task in self._tasks.values():
             task.cancel()
         self.metadata.stop()
-        self._pool.close()
+        self.readers.close()
 
     # Changes of partitions, from the broker.
 
@@ -150,7 +152,7 @@ class Tiering:
         for tier in self.tiers.values():
             note_copied(tier.partition.log, tier.states)
             if tier.partition.is_leader and tier.states is not None:
-                self._begin(_COPY, tier.identity, partial(self.copier.copy, tier), self._copiers)
+                self._begin(_COPY, tier.identity, partial(self.copier.copy, tier), self.copiers)
                 expire = partial(self.copier.expire, tier)
                 self._begin(_EXPIRE, tier.identity, expire, self._expirers)
         self._delete_orphans()
