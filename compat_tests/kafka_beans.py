@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
 
 from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, java_command, prepare, running
 from compat_tests.java_programs import program_classes
+from compat_tests.tiered import EARLIEST_LOCAL, offset, settings, with_storage
 from tests.eventually import eventually
 from tests.raw_client import RawClient
 from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -60,14 +61,17 @@ def main() -> None:
 
 def beans(directory: Path) -> list[tuple[str, str]]:
     """The MBeans of a broker that has served all kinds of clients, each with an attribute."""
-    port, _ = prepare(directory, SMALL_JVM, _SETTINGS)
-    java = java_command(directory)
+    tier = settings(directory / "tier")
+    lines = "".join(f"{name}={value}\n" for name, value in tier.items())
+    port, _ = prepare(directory, SMALL_JVM, _SETTINGS + lines)
+    java = with_storage(java_command(directory))
     java[2] += f":{program_classes()}"
     found = directory / "beans.txt"
     properties = directory / "server.properties"
     command = [*java, *SMALL_JVM, "KafkaBeans", str(found), str(properties)]
     with running(command, directory, port) as bootstrap:
         _serve_clients(bootstrap)
+        _serve_tier(bootstrap)
         _set_dead_letter_topic(bootstrap)
         subprocess.run([*java, "-Xmx256m", "ShareLife", bootstrap], check=True, timeout=120)
         eventually(found.exists, timeout_s=60)
@@ -138,6 +142,29 @@ def _serve_clients(bootstrap: str) -> None:
             eventually(lambda one=consumer: one.poll(1), timeout_s=60)
         finally:
             consumer.close()
+
+
+def _serve_tier(bootstrap: str) -> None:
+    """Copy segments of a tiered topic, and read them."""
+    server = {"bootstrap.servers": bootstrap}
+    config = {
+        "remote.storage.enable": "true",
+        "segment.bytes": str(1 << 20),
+        "local.retention.bytes": "1",
+    }
+    admin = AdminClient(server)
+    admin.create_topics([NewTopic("tiered", 1, 1, config=config)])["tiered"].result(30)
+    producer = Producer(server)
+    for _ in range(8):
+        producer.produce("tiered", bytes(500_000))
+        producer.flush(30)
+    eventually(lambda: offset(bootstrap, "tiered", EARLIEST_LOCAL)[2] > 0, timeout_s=60)
+    consumer = Consumer({**server, "group.id": "tier"})
+    consumer.assign([TopicPartition("tiered", 0, 0)])
+    try:
+        eventually(lambda: consumer.poll(1), timeout_s=60)
+    finally:
+        consumer.close()
 
 
 def _set_dead_letter_topic(bootstrap: str) -> None:

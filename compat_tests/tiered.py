@@ -45,7 +45,7 @@ def tiered_kafka(directory: Path, tier: Path, more: Mapping[str, str] = {}) -> I
     """Yields HOST:PORT of a new Apache Kafka broker that tiers topics in a directory."""
     directory.mkdir(exist_ok=True)
     port, command = prepare(directory, SMALL_JVM, _lines({**settings(tier), **more}))
-    with running(_with_storage(command), directory, port) as bootstrap:
+    with running(with_storage(command), directory, port) as bootstrap:
         yield bootstrap
 
 
@@ -62,7 +62,7 @@ def tiered_kafka_on(
     given = dict(line.split("=", 1) for line in printed.stdout.splitlines() if "=" in line)
     properties.write_text(_lines({**given, **settings(tier), **more}))
     command = [*java_command(scratch), *SMALL_JVM, "kafka.Kafka", str(properties)]
-    with running(_with_storage(command), scratch, port) as bootstrap:
+    with running(with_storage(command), scratch, port) as bootstrap:
         yield bootstrap
 
 
@@ -78,6 +78,13 @@ def storage_classes() -> str:
     """The class path of LocalTieredStorage, without Kafka's own classes."""
     shim = kafka_jars.compiled([STORAGE_SHIM], kafka_jars.kafka_jars())
     return f"{shim}:{kafka_jars.class_path(kafka_jars.local_tier_jars())}"
+
+
+def with_storage(command: Sequence[str]) -> list[str]:
+    """A broker's command with LocalTieredStorage on its class path."""
+    found = list(command)
+    found[found.index("-cp") + 1] += f":{storage_classes()}"
+    return found
 
 
 def offset(bootstrap: str, topic: str, timestamp: int, *, isolation: int = 0) -> tuple[int, ...]:
@@ -103,10 +110,3 @@ _ONLY_KAFKA = ("log.initial.task.delay.ms",)
 
 def _lines(settings: Mapping[str, str]) -> str:
     return SMALL_CLEANER + "".join(f"{name}={value}\n" for name, value in settings.items())
-
-
-def _with_storage(command: Sequence[str]) -> list[str]:
-    """A broker's command with LocalTieredStorage on its class path."""
-    found = list(command)
-    found[found.index("-cp") + 1] += f":{storage_classes()}"
-    return found

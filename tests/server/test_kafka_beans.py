@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
     AclOperation,
     AclPermissionType,
     AdminClient,
+    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
@@ -59,9 +60,11 @@ ROLES = ("broker", "controller")
 def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
     """A share group has accepted a record and rejected one, and two records are in flight."""
     options = [word for setting in SETTINGS for word in ("--set", setting)]
-    found = Monitored(tmp_path_factory.mktemp("beans") / "data", *options)
+    scratch = tmp_path_factory.mktemp("beans")
+    found = Monitored(scratch / "data", *options, "--tier", f"file://{scratch / 'tier'}")
     with found.serving, RawClient(found.serving.port) as client:
         create(client, "t")
+        _create_tiered(found.serving.port)
         _configure_group(client)
         for value in (b"accepted", b"rejected", b"held", b"held too"):
             produce(client, "t", batch(value))
@@ -154,6 +157,12 @@ def _configure_group(client: RawClient) -> None:
     altered = resource(resource_type=GROUP_RESOURCE, resource_name=GROUP, configs=configs)
     answer = client.call(IncrementalAlterConfigsRequest(resources=[altered]), 1)
     assert answer.responses[0].error_code == 0
+
+
+def _create_tiered(port: int) -> None:
+    topic = NewTopic("tiered", 1, 1, config={"remote.storage.enable": "true"})
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
+    admin.create_topics([topic])["tiered"].result(20)
 
 
 def _create_acl(port: int) -> None:

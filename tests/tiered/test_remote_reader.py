@@ -155,17 +155,6 @@ def test_the_entries_that_were_used_least_recently_make_room() -> None:
     assert cache.size_bytes == 8
 
 
-def test_a_smaller_limit_applies_from_the_next_index_on(tiered: TieredLog) -> None:
-    reader = RemoteReader(tiered.layout, index_bytes=1 << 20, chunk_bytes=1 << 20)
-    first, second, *_ = tiered.states
-    for segment in (first, second):
-        reader.read(segment, segment.start_offset, 1, at_least_one=True)
-    kept = reader.index_cache_bytes
-    reader.limit_indexes(1)
-    reader.first_at_or_after(second, NOW_MS, 0)
-    assert 0 < reader.index_cache_bytes < kept
-
-
 def test_objects_that_have_been_damaged_are_errors_of_the_store(tiered: TieredLog) -> None:
     segment = next(iter(tiered.states))
     for key, data in list(tiered.store.objects.items()):

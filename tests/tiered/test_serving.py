@@ -49,6 +49,16 @@ def test_a_process_serves_what_it_has_tiered_after_a_kill(tmp_path: Path) -> Non
         assert (
             served.value("kafka_server_brokertopicmetrics_remotelogmetadatacount", topic="t") == 4
         )
+        manager = "kafka_log_remote_remotelogmanager_"
+        times = f"{manager}remotelogreaderfetchrateandtimems"
+        assert served.value(times, quantile="0.99") > 0
+        assert served.value(f"{manager}remotelogmanagertasksavgidle_percent") == 1
+        pool = "kafka_log_remote_remotestoragethreadpool_remotelogreader"
+        assert served.value(f"{pool}avgidle_percent") > 0
+        assert served.value(f"{pool}taskqueuesize") == 0
+        of_log = {"topic": "t", "partition": "0"}
+        assert served.value(f"{manager}retentionsizein_percent", **of_log) == 10
+        assert served.value(f"{manager}localretentionsizein_percent", **of_log) > 28_000_000
         _check(served, tier)
         served.serving.process.kill()
         served.serving.process.wait()
@@ -104,6 +114,7 @@ def _create(client: RawClient) -> None:
         "segment.bytes": "1048576",
         "local.retention.bytes": "1",
         "retention.ms": "-1",
+        "retention.bytes": "42000000",
         "local.retention.ms": "-1",
     }
     topic = CreateTopicsRequest.CreatableTopic(

@@ -225,6 +225,25 @@ def test_a_restarted_node_reads_what_it_has_copied_before(tmp_path: Path) -> Non
     run(tmp_path, scenario)
 
 
+def test_indexes_are_kept_beside_the_logs_until_their_segments_are_deleted(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        await node.read_all()
+        folder = tmp_path / "remote-log-index-cache"
+        assert len(list(folder.glob("*.index"))) == len(node.segments())
+        node.kafka.node.abort()
+        node.start()
+        await eventually_async(lambda: bool(node.tier_states()))
+        before = len([each for each in node.store.requests if each.endswith(".index")])
+        await node.read_all()
+        assert len([each for each in node.store.requests if each.endswith(".index")]) == before
+        await node.kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")]))
+        await eventually_async(lambda: not list(folder.iterdir()))
+
+    run(tmp_path, scenario)
+
+
 def test_a_log_whose_start_was_lost_begins_with_the_oldest_segment_that_is_left(
     tmp_path: Path,
 ) -> None:

@@ -30,15 +30,19 @@ class _Jobs:
 def test_reads_beyond_the_pending_tasks_are_refused_and_may_be_retried() -> None:
     async def scenario() -> None:
         jobs = _Jobs()
-        pool = ReaderPool(lambda: 1, most_waiting=2)
+        took_us: list[int] = []
+        pool = ReaderPool(lambda: 1, most_waiting=2, took=took_us.append)
+        assert pool.slots.idle == 1
         tasks = [asyncio.create_task(pool.run(jobs)) for _ in range(3)]
         await eventually_async(lambda: jobs.running == 1)
+        assert (pool.slots.idle, pool.slots.waiting) == (0, 2)
         with pytest.raises(KafkaError) as caught:
             await pool.run(jobs)
         assert caught.value.error is Error.UNKNOWN_SERVER_ERROR
         jobs.release.set()
         assert await asyncio.gather(*tasks) == [7, 7, 7]
         assert await pool.run(jobs) == 7
+        assert len(took_us) == 4
 
     asyncio.run(scenario())
 

@@ -58,6 +58,8 @@ class Measures:
     """The fsyncs of the metadata log; each commits the records appended before."""
     compactions: Histogram = field(default_factory=Histogram)
     """The compactions of logs."""
+    remote_reads: Histogram = field(default_factory=Histogram)
+    """The reads of remote storage, each in a thread."""
     compacted_bytes: int = 0
     """The bytes that they have removed; appends meanwhile are subtracted."""
     compacting_bytes: int = 0
@@ -77,4 +79,5 @@ class Measures:
         self.flushes.rotate()
         self.metadata_flushes.rotate()
         self.compactions.rotate()
+        self.remote_reads.rotate()
         self.stalls.delays.rotate()

@@ -40,7 +40,7 @@ class ChunkedLayout:
     def __init__(self, store: Store, options: ChunkOptions):
         self._store = store
         self._options = options
-        self._manifests = ByteCache(_MANIFESTS_BYTES)
+        self._manifests = ByteCache[bytes](_MANIFESTS_BYTES)
 
     def copy(self, segment: RemoteSegment, files: SegmentFiles) -> bytes | None:
         compresses = self._options.compresses and not (

@@ -14,6 +14,8 @@ class TierCounters:
         "failed_deletions",
         "failed_reads",
         "failed_starts",
+        "late_look_ups",
+        "late_reads",
         "read_bytes",
         "reads",
         "starts",
@@ -35,6 +37,10 @@ class TierCounters:
     failed_deletions: int
     failed_reads: int
     failed_starts: int
+    late_look_ups: int
+    """How often a look-up of a timestamp has taken too long."""
+    late_reads: int
+    """How often a Fetch did not wait for a read any longer."""
     read_bytes: int
     reads: int
     starts: int

@@ -14,6 +14,7 @@ from wirekafka.log.epochs import EpochEntry, MalformedEpochs, decode_epochs
 from wirekafka.log.index import OffsetIndex, TimeIndex
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.tiered.byte_cache import ByteCache
+from wirekafka.tiered.index_files import IndexFiles
 from wirekafka.tiered.layout import IndexKind, Layout
 from wirekafka.tiered.remote_segment import RemoteSegment
 from wirekafka.tiered.store import ObjectMissing, StoreError
@@ -46,11 +47,14 @@ class RemoteReader:
     Raises StoreError, also for what the store has damaged.
     """
 
-    def __init__(self, layout: Layout, *, index_bytes: int, chunk_bytes: int):
-        """Limits of the two caches, in bytes."""
+    def __init__(
+        self, layout: Layout, *, index_bytes: int, chunk_bytes: int, files: IndexFiles | None = None
+    ):
+        """Limits of the two caches, in bytes, and where indexes are kept beside the memory."""
         self._layout = layout
-        self._indexes = ByteCache(index_bytes)
-        self._chunks = ByteCache(chunk_bytes)
+        self._files = files
+        self._indexes = ByteCache[tuple[bytes, IndexKind]](index_bytes)
+        self._chunks = ByteCache[tuple[bytes, int]](chunk_bytes)
 
     def read(
         self, segment: RemoteSegment, offset: int, max_bytes: int, *, at_least_one: bool
@@ -150,19 +154,19 @@ class RemoteReader:
         except ObjectMissing:
             return None
 
-    @property
-    def index_cache_bytes(self) -> int:
-        """The size of the cached indexes."""
-        return self._indexes.size_bytes
-
-    def limit_indexes(self, limit_bytes: int) -> None:
-        """Change the limit of the cache of indexes, from the next index on."""
-        self._indexes.limit_bytes = limit_bytes
+    def drop_unused_files(self) -> None:
+        """Remove the files of indexes that were not used since the last call."""
+        if self._files is not None:
+            for segment_id, kind in self._indexes:
+                self._files.note_use(segment_id, kind)
+            self._files.drop_unused()
 
     def forget(self, segment_id: bytes) -> None:
         """Remove what is cached of a deleted segment."""
-        for cache in (self._indexes, self._chunks):
-            cache.forget(lambda key: isinstance(key, tuple) and key[0] == segment_id)
+        self._indexes.forget(lambda key: key[0] == segment_id)
+        self._chunks.forget(lambda key: key[0] == segment_id)
+        if self._files is not None:
+            self._files.forget(segment_id)
 
     def _find(self, segment: RemoteSegment, offset: int) -> tuple[int, BatchHeader] | None:
         """Position and header of the first batch that ends after an offset."""
@@ -219,7 +223,12 @@ class RemoteReader:
         return self._chunks.get((segment.id, number), load)
 
     def _index(self, segment: RemoteSegment, kind: IndexKind) -> Buffer:
-        return self._indexes.get((segment.id, kind), lambda: self._layout.index(segment, kind))
+        def load() -> Buffer:
+            if self._files is None:
+                return self._layout.index(segment, kind)
+            return self._files.get(segment, kind, lambda: self._layout.index(segment, kind))
+
+        return self._indexes.get((segment.id, kind), load)
 
 
 def _floor(

@@ -35,7 +35,7 @@ class RemoteOptions:
         at_least(1),
         importance=LOW,
         update=CLUSTER_WIDE,
-        doc="The most memory for indexes fetched from tiered storage, up to 32 MiB (Kafka: disk).",
+        doc="The most disk space for indexes fetched from tiered storage.",
     )
     remote_log_index_file_cache_ttl_ms = long(
         900_000,

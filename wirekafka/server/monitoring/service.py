@@ -159,7 +159,7 @@ class Monitoring:
             GroupCountCollector(broker),
             ShareCollector(broker),
             AuthenticationCollector(lambda: node.listeners),
-            *_of_tier(node),
+            *_of_tier(node, measures),
             *([ClientInstanceCollector(broker)] if self._telemetry is not None else ()),
             *([self._telemetry] if self._telemetry is not None else ()),
         ]
@@ -256,10 +256,10 @@ def _telemetry(measures: Measures) -> Collector | None:
     return collector
 
 
-def _of_tier(node: Node) -> list[Collector]:
+def _of_tier(node: Node, measures: Measures) -> list[Collector]:
     """The metrics of tiered storage, if it is enabled; imported only then."""
     if node.tiering is None:
         return []
     from wirekafka.server.monitoring.tier import TierCollector
 
-    return [TierCollector(node.tiering)]
+    return [TierCollector(node.tiering, measures)]

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirekafka.metrics.exposition import COUNTER, GAUGE, Column, Table, single
+from wirekafka.log.retention import local_limits
+from wirekafka.metrics.exposition import (
+    COUNTER,
+    GAUGE,
+    SUMMARY,
+    Column,
+    Summary,
+    Table,
+    Value,
+    single,
+)
+from wirekafka.metrics.histogram import QUANTILES, quantiles
+from wirekafka.metrics.measures import Measures
 from wirekafka.server.tiering.partition_tier import PartitionTier
 from wirekafka.server.tiering.tiering import Tiering
 from wirekafka.tiered.counters import TierCounters
@@ -35,13 +47,62 @@ _GAUGES = (
     ("remotelogmetadatacount", "Segments in remote storage, in any state."),
     ("remotelogsizebytes", "Bytes of segments in remote storage."),
 )
+_LATE = (
+    (
+        "kafka_server_delayedremotefetchmetrics_expires_total",
+        "late_reads",
+        "Fetches that did not wait for a read any longer.",
+    ),
+    (
+        "kafka_server_delayedremotelistoffsetsmetrics_expires_total",
+        "late_look_ups",
+        "Look-ups of timestamps that took too long.",
+    ),
+)
+_MANAGER = "kafka_log_remote_remotelogmanager_"
+_POOL = "kafka_log_remote_remotestoragethreadpool_remotelogreader"
+_WORK = (
+    Column(
+        f"{_MANAGER}remotelogmanagertasksavgidle_percent",
+        GAUGE,
+        "The share, up to 1, of copies at the same time that are not used.",
+    ),
+    Column(
+        f"{_MANAGER}remotelogreaderfetchrateandtimems",
+        SUMMARY,
+        "Reads of remote storage, in milliseconds.",
+    ),
+    Column(
+        f"{_POOL}avgidle_percent",
+        GAUGE,
+        "The share, up to 1, of reads at the same time that are not used.",
+    ),
+    Column(f"{_POOL}taskqueuesize", GAUGE, "Reads that wait for others to end."),
+    *(Column(name, COUNTER, text) for name, _, text in _LATE),
+)
+_FILLED = (
+    Column(
+        f"{_MANAGER}retentionsizein_percent",
+        GAUGE,
+        "The size of a log, remote storage included, in percent of retention.bytes.",
+    ),
+    Column(
+        f"{_MANAGER}localretentionsizein_percent",
+        GAUGE,
+        "The local size of a log in percent of local.retention.bytes.",
+    ),
+)
+_MICROSECONDS = 1_000
+"""Of a millisecond."""
 
 
 class TierCollector:
     """The traffic with remote storage, what is there, and what fails."""
 
-    def __init__(self, tiering: Tiering):
-        self._tiering = tiering
+    def __init__(self, tiering: Tiering, measures: Measures):
+        self._tiering, self._measures = tiering, measures
+        self._work = Table([], _WORK)
+        self._filled = Table(["topic", "partition"], _FILLED)
         self._counters = Table(
             ["topic"],
             [Column(f"{_PREFIX}{name}_total", COUNTER, text) for name, _, text in _COUNTERS],
@@ -58,7 +119,14 @@ class TierCollector:
             ["topic", "partition", "task"],
             [Column("wirekafka_tier_failing", GAUGE, "1 while a task of a partition fails.")],
         )
-        self.tables = (self._counters, self._gauges, self._skipped, self._failing)
+        self.tables = (
+            self._counters,
+            self._gauges,
+            self._work,
+            self._filled,
+            self._skipped,
+            self._failing,
+        )
 
     def collect(self) -> Iterator[None]:
         tiering = self._tiering
@@ -69,11 +137,14 @@ class TierCollector:
             total = [one + other for one, other in zip(total, values, strict=True)]
             self._counters.put((topic,), values)
         self._counters.put(("",), total)
+        self._work.fill([((), self._work_values())])
         yield
         sums: dict[str, list[int]] = {"": [0] * len(_GAUGES)}
-        for (topic, _), tier in list(tiering.tiers.items()):
+        self._filled.begin()
+        for (topic, index), tier in list(tiering.tiers.items()):
             if tier.partition.is_leader:
                 found = _lags(tier)
+                self._filled.put((topic, str(index)), _shares(tier))
                 for name in (topic, ""):
                     known = sums.get(name, [0] * len(_GAUGES))
                     sums[name] = [a + b for a, b in zip(known, found, strict=True)]
@@ -85,6 +156,20 @@ class TierCollector:
             for task, partition in tiering.failing()
         )
         yield
+
+    def _work_values(self) -> list[Value]:
+        tiering, reads = self._tiering, self._measures.remote_reads
+        times_ms = {
+            label: value / _MICROSECONDS for label, value in quantiles([reads], QUANTILES).items()
+        }
+        known = [tiering.past_counters, *tiering.counters.values()]
+        return [
+            tiering.copiers.idle,
+            Summary(times_ms, reads.count),
+            tiering.readers.slots.idle,
+            tiering.readers.slots.waiting,
+            *(sum(getattr(each, name) for each in known) for _, name, _ in _LATE),
+        ]
 
 
 def _values(counters: TierCounters) -> list[int]:
@@ -99,3 +184,18 @@ def _lags(tier: PartitionTier) -> list[int]:
     leaving = [each.size_bytes for each in known if each.state is SegmentState.DELETE_STARTED]
     there = [each.size_bytes for each in known if each.state is SegmentState.COPY_FINISHED]
     return [sum(waiting), len(waiting), sum(leaving), len(leaving), len(known), sum(there)]
+
+
+def _shares(tier: PartitionTier) -> list[Value]:
+    """The sizes of a log and of its local part, in percent of what is kept of them."""
+    log = tier.partition.log
+    copied = -1 if log.remote is None else log.remote.copied_end_offset
+    size_bytes = sum(
+        each.size_bytes for each in tier.states or () if each.state is SegmentState.COPY_FINISHED
+    ) + sum(each.size_bytes for each in list(log.segments) if each.base_offset >= copied)
+    local_bytes, _ = local_limits(log.config)
+    return [_percent(size_bytes, log.config.retention_bytes), _percent(log.size_bytes, local_bytes)]
+
+
+def _percent(size_bytes: int, limit_bytes: int) -> int:
+    return 100 * size_bytes // limit_bytes if limit_bytes > 0 else 0

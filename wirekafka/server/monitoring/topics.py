@@ -305,7 +305,8 @@ def _replica_values(partition: Partition) -> tuple[int | None, ...]:
     high_watermark = partition.high_watermark
     unstable = log.first_unstable_offset
     lag = 0 if unstable is None else max(high_watermark - unstable, 0)
-    limit_bytes = 0 if log.config.remote_storage_enable else log.config.retention_bytes
+    copies = log.config.is_tiered and not log.config.remote_log_copy_disable
+    limit_bytes = 0 if copies else log.config.retention_bytes
     filled = 100 * log.size_bytes // limit_bytes if limit_bytes > 0 else 0
     files = (log.size_bytes, log.start_offset, log.end_offset, len(segments), filled)
     replicas, isr = len(leadership.replicas), len(leadership.isr)

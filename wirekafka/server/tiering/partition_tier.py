@@ -141,6 +141,7 @@ class PartitionTier:
                 return found  # As Kafka: nothing for now (KIP-956).
         done = await within(clock, limit_ms, self._found(segment, states, wanted))
         if done is None:
+            self._counters.late_reads += 1
             return found  # As Kafka: nothing for now. What was read is in the cache next time.
         batches, source, aborted = done[0]
         self._rate.record(len(batches.records), clock.now_ms())
@@ -197,6 +198,7 @@ class PartitionTier:
 
         done = await within(self._broker.clock, limit_ms, self._guarded(self._run(search)))
         if done is None:
+            self._counters.late_look_ups += 1
             raise KafkaError(Error.REQUEST_TIMED_OUT)
         result: TimestampOffset | None = done[0]
         return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from wirekafka.broker import Broker
@@ -55,6 +55,8 @@ class RemoteMetadata:
         self._options = options
         self._wanted: set[TieredPartition] = set()
         self._followed: dict[int, _Followed] = {}
+        self.deleted: Callable[[bytes], None] = _ignore
+        """Called with the id of each segment whose deletion has begun, on any broker."""
         self._ensuring: asyncio.Task[None] | None = None
         self._is_stopped = False
 
@@ -68,7 +70,7 @@ class RemoteMetadata:
         for index in range(self._broker.image.partition_count(REMOTE_LOG_METADATA_TOPIC)):
             topic = self._broker.partitions.get((REMOTE_LOG_METADATA_TOPIC, index))
             if topic is not None and topic.is_leader and index not in self._followed:
-                self._followed[index] = _Followed(self._broker, index)
+                self._followed[index] = _Followed(self._broker, index, self.deleted)
 
     @property
     def skipped(self) -> int:
@@ -175,7 +177,7 @@ class RemoteMetadata:
         for partition in self._wanted:
             index = metadata_partition(partition, count)
             if index not in self._followed:
-                self._followed[index] = _Followed(self._broker, index)
+                self._followed[index] = _Followed(self._broker, index, self.deleted)
 
     async def _ensure_topic(self) -> None:
         try:
@@ -197,8 +199,9 @@ class RemoteMetadata:
 class _Followed:
     """One partition of the metadata topic, and the states that its records lead to."""
 
-    def __init__(self, broker: Broker, index: int):
+    def __init__(self, broker: Broker, index: int, deleted: Callable[[bytes], None]):
         self._broker = broker
+        self._deleted = deleted
         self.index = index
         self.states: dict[TieredPartition, SegmentStates] = {}
         self.skipped = 0
@@ -339,6 +342,8 @@ class _Followed:
             self._skip(record, f"segment {change.id.hex()} cannot become {change.state.name}")
         elif not len(states):
             del self.states[change.partition]
+        if change.state is SegmentState.DELETE_STARTED:
+            self._deleted(change.id)
         for promise in self._expected.get((change.id, change.state), ()):
             promise.set(change)
 
@@ -360,6 +365,10 @@ def _led_elsewhere(broker: Broker, index: int) -> MetadataPartition:
         raise KafkaError(Error.LEADER_NOT_AVAILABLE)
     topic_id = broker.image.topics[REMOTE_LOG_METADATA_TOPIC].id
     return MetadataPartition(leader_id, REMOTE_LOG_METADATA_TOPIC, topic_id, index)
+
+
+def _ignore(segment_id: bytes) -> None:
+    """The default of `RemoteMetadata.deleted`."""
 
 
 async def _pause(broker: Broker, duration_ms: int) -> None:

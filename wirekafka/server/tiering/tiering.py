@@ -10,6 +10,7 @@ from functools import partial
 from wirekafka.broker import Broker
 from wirekafka.clock import Timer
 from wirekafka.errors import KafkaError
+from wirekafka.log.directories.log_names import REMOTE_INDEX_CACHE
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.tiering.copier import Copier, CopyFailed, note_copied
@@ -18,6 +19,7 @@ from wirekafka.server.tiering.remote_metadata import RemoteMetadata
 from wirekafka.server.tiering.settings import MetadataTopicOptions
 from wirekafka.server.tiering.work import ReaderPool, Run, Slots, run_in_own_thread
 from wirekafka.tiered.counters import TierCounters
+from wirekafka.tiered.index_files import IndexFiles
 from wirekafka.tiered.layout import Layout
 from wirekafka.tiered.remote_reader import RemoteReader
 from wirekafka.tiered.remote_segment import RemoteSegment, TieredPartition
@@ -39,15 +41,26 @@ class Tiering:
         config = broker.config
         self._broker = broker
         self.layout = layout
-        self._pool = ReaderPool(
+        measures = broker.measures
+        self.readers = ReaderPool(
             lambda: broker.config.remote_log_reader_threads,
             config.remote_log_reader_max_pending_tasks,
+            None if measures is None else measures.remote_reads.record,
         )
-        self._read_run = run or self._pool.run
+        self._read_run = run or self.readers.run
         self.metadata = RemoteMetadata(broker, MetadataTopicOptions.of(config))
-        self.reader = RemoteReader(
-            layout, index_bytes=self._index_cache_bytes, chunk_bytes=_CHUNK_CACHE_BYTES
+        self.index_files = IndexFiles(
+            broker.disk,
+            f"{config.data_directories[0]}/{REMOTE_INDEX_CACHE}",
+            config.remote_log_index_file_cache_total_size_bytes,
         )
+        self.reader = RemoteReader(
+            layout,
+            index_bytes=_INDEX_CACHE_BYTES,
+            chunk_bytes=_CHUNK_CACHE_BYTES,
+            files=self.index_files,
+        )
+        self.metadata.deleted = self.reader.forget
         self._fetch_rate = ReplicationThrottle(
             broker.node_id,
             lambda: broker.config.remote_log_manager_fetch_max_bytes_per_second,
@@ -65,10 +78,12 @@ class Tiering:
         """The tiered partitions that are placed here."""
         self._tasks: dict[tuple[str, TieredPartition], asyncio.Task[None]] = {}
         self._failures: dict[tuple[str, TieredPartition], str] = {}
-        self._copiers = Slots(lambda: broker.config.remote_log_manager_copier_thread_pool_size)
+        self.copiers = Slots(lambda: broker.config.remote_log_manager_copier_thread_pool_size)
         self._expirers = Slots(lambda: broker.config.remote_log_manager_expiration_thread_pool_size)
         self._orphans: dict[TieredPartition, int] = {}
         """Since when, in ms, partitions have been deleted whose segments still exist."""
+        self._index_files_from_ms: int | None = None
+        """Since when the use of files of indexes is noted, in ms."""
         self._timer: Timer | None = None
         self._is_stopped = False
 
@@ -84,7 +99,7 @@ class Tiering:
         for task in self._tasks.values():
             task.cancel()
         self.metadata.stop()
-        self._pool.close()
+        self.readers.close()
 
     # Changes of partitions, from the broker.
 
@@ -146,20 +161,25 @@ class Tiering:
     def work(self) -> None:
         """Begin what is to be done for each partition, unless it is still being done."""
         self.metadata.follow_led()
-        self.reader.limit_indexes(self._index_cache_bytes)
+        self._tend_index_files()
         for tier in self.tiers.values():
             note_copied(tier.partition.log, tier.states)
             if tier.partition.is_leader and tier.states is not None:
-                self._begin(_COPY, tier.identity, partial(self.copier.copy, tier), self._copiers)
+                self._begin(_COPY, tier.identity, partial(self.copier.copy, tier), self.copiers)
                 expire = partial(self.copier.expire, tier)
                 self._begin(_EXPIRE, tier.identity, expire, self._expirers)
         self._delete_orphans()
         self._forget_past()
 
-    @property
-    def _index_cache_bytes(self) -> int:
-        configured = self._broker.config.remote_log_index_file_cache_total_size_bytes
-        return min(configured, _INDEX_CACHE_BYTES)
+    def _tend_index_files(self) -> None:
+        config, now_ms = self._broker.config, self._broker.clock.now_ms()
+        self.index_files.limit(config.remote_log_index_file_cache_total_size_bytes)
+        kept_ms = config.remote_log_index_file_cache_ttl_ms
+        if self._index_files_from_ms is None:
+            self._index_files_from_ms = now_ms
+        elif kept_ms >= 0 and now_ms - self._index_files_from_ms >= kept_ms:
+            self._index_files_from_ms = now_ms
+            self.reader.drop_unused_files()
 
     def _schedule(self) -> None:
         interval_ms = self._broker.config.remote_log_manager_task_interval_ms

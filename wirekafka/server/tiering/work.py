@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 from wirekafka.clock import Clock
@@ -58,6 +60,11 @@ class Slots:
         """How many jobs wait for others to end."""
         return len(self._turns)
 
+    @property
+    def idle(self) -> float:
+        """The share of the slots that are free, up to 1."""
+        return max(1.0 - self._used / self._limit(), 0.0)
+
     async def enter(self) -> None:
         """Wait for a slot, which the caller gives back by `leave`."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -99,30 +106,39 @@ class Slots:
 class ReaderPool:
     """The threads that read from the store, with a bounded number of waiting jobs."""
 
-    def __init__(self, threads: Callable[[], int], most_waiting: int):
-        self._slots = Slots(threads)
+    def __init__(
+        self,
+        threads: Callable[[], int],
+        most_waiting: int,
+        took: Callable[[int], None] | None = None,
+    ):
+        """`took` is called with the duration of each job, in µs."""
+        self.slots = Slots(threads)
         self._most_waiting = most_waiting
+        self._took = took
 
     async def run(self, job: Job) -> Any:
         """A `Run`. A job that has begun goes on if its caller is cancelled; others are dropped.
 
         Raises KafkaError(UNKNOWN_SERVER_ERROR) while too many jobs wait, as Apache Kafka.
         """
-        if self._slots.waiting >= self._most_waiting:
+        if self.slots.waiting >= self._most_waiting:
             raise KafkaError(Error.UNKNOWN_SERVER_ERROR, "too many reads of remote storage wait")
-        await self._slots.enter()
+        await self.slots.enter()
         future = _begun(job)
-        future.add_done_callback(self._ended)
+        future.add_done_callback(partial(self._ended, time.perf_counter_ns()))
         return await asyncio.shield(future)
 
     def close(self) -> None:
         """Drop the jobs that have not begun."""
-        self._slots.close()
+        self.slots.close()
 
-    def _ended(self, future: asyncio.Future[Any]) -> None:
+    def _ended(self, began_ns: int, future: asyncio.Future[Any]) -> None:
+        if self._took is not None:
+            self._took((time.perf_counter_ns() - began_ns) // 1_000)
         if not future.cancelled():
             future.exception()  # So that the loop does not report it if nobody waits any more.
-        self._slots.leave()
+        self.slots.leave()
 
 
 def _begun(job: Job) -> asyncio.Future[Any]:
