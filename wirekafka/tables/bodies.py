@@ -21,10 +21,10 @@ _GROUP_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bodies:
-    """The uncompressed records of some batches in one buffer, and the batches' rows of `FOUND`."""
+    """The uncompressed records of some batches in one buffer, and the batches as rows of `FOUND`."""
 
     data: bytes | memoryview
-    rows: NDArray[np.void]
+    batches: NDArray[np.void]
     starts: Int64s
     stops: Int64s
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wirekafka.codec.batch import LOG_APPEND_TIME_BIT, Buffer
-from wirekafka.codec.message_set import NO_TIMESTAMP_TYPE
+from wirekafka.codec.batch import Buffer
 from wirekafka.tables.bodies import Bodies, next_bodies, reencoded
-from wirekafka.tables.columns import binary_column, header_column, timestamp_column
-from wirekafka.tables.fields import Fields, decode_fields
+from wirekafka.tables.columns import (
+    Column,
+    Constant,
+    Decoded,
+    HeaderLists,
+    Numbers,
+    Octets,
+    microseconds,
+    timestamp_types_of,
+    timestamps_of,
+)
+from wirekafka.tables.fields import decode_fields
 from wirekafka.tables.headers import decode_headers
-from wirekafka.tables.scan import Batches, DamagedBatch, Int64s
+from wirekafka.tables.scan import Batches, DamagedBatch
 from wirekafka.tables.varints import BufferViews, Unusual
 
 SCHEMA = pa.schema(
@@ -37,6 +46,8 @@ NO_LIMIT = (1 << 63) - 1
 
 _LARGEST_COLUMN_BYTES = (1 << 31) - 1
 """The most bytes that a column's 32-bit offsets can address."""
+_ROW_BYTES = 28
+"""The size of a row without key, value, topic and headers."""
 
 
 def schema(columns: Sequence[str] | None = None, *, headers: bool = False) -> pa.Schema:
@@ -62,8 +73,9 @@ def schema(columns: Sequence[str] | None = None, *, headers: bool = False) -> pa
 class Rows:
     """Collects the records of whole batches of one partition, until `take` has them as Arrow.
 
-    A caller adds batches until `is_full`, takes, and goes on where `add` has stopped. Buffers may
-    be used anew once `add` has returned: the rows are copies.
+    A caller adds batches until `is_full`, takes, and goes on where `add` has stopped. Their buffers
+    are kept up to then, and must not change: Arrow copies keys and values once, by `take`.
+    `size_bytes` is about the memory that is kept.
     """
 
     def __init__(
@@ -81,9 +93,10 @@ class Rows:
         self.limit_bytes = limit_bytes
         self.count = 0
         self.size_bytes = 0
-        self._topic = topic
-        self._partition = partition
-        self._parts: list[pa.RecordBatch] = []
+        names = self.schema.names
+        self._columns = [_column(name, topic, partition) for name in names]
+        self._has_headers = HEADERS.name in names
+        self._keeps_data = not {"key", "value", HEADERS.name}.isdisjoint(names)
         self._is_crowded = False
 
     @property
@@ -120,79 +133,61 @@ class Rows:
 
     def take(self) -> pa.RecordBatch:
         """The rows added since the last time, which may be none."""
-        parts, self._parts = self._parts, []
+        arrays = [column.take(self.count) for column in self._columns]
         self.count = self.size_bytes = 0
         self._is_crowded = False
-        if len(parts) == 1:
-            return parts[0]
-        columns = [
-            pa.concat_arrays([part.column(index) for part in parts])
-            if parts
-            else pa.array([], field.type)
-            for index, field in enumerate(self.schema)
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _append(
-        self, data: Buffer, rows: NDArray[np.void], start_offset: int, end_offset: int
+        self, data: Buffer, batches: NDArray[np.void], start_offset: int, end_offset: int
     ) -> int:
         """Add the records of the first batches; returns of how many."""
-        bodies = next_bodies(data, rows, self.limit_rows - self.count)
-        if self._parts and self.size_bytes + len(bodies.data) > _LARGEST_COLUMN_BYTES:
+        bodies = next_bodies(data, batches, self.limit_rows - self.count)
+        if self.count and self.size_bytes + len(bodies.data) > _LARGEST_COLUMN_BYTES:
             self._is_crowded = True
             return 0
         try:
-            part = self._part(bodies, start_offset, end_offset)
+            records = self._decoded(bodies, start_offset, end_offset)
         except Unusual:
-            bodies = reencoded(data, bodies.rows)
-            part = self._part(bodies, start_offset, end_offset)
-        if part.num_rows:
-            self._parts.append(part)
-            self.count += part.num_rows
-            self.size_bytes += part.nbytes
-        return len(bodies.rows)
+            bodies = reencoded(data, bodies.batches)
+            records = self._decoded(bodies, start_offset, end_offset)
+        if len(records):
+            for column in self._columns:
+                column.add(records)
+            self.count += len(records)
+            self.size_bytes += len(bodies.data) if self._keeps_data else _ROW_BYTES * len(records)
+        return len(bodies.batches)
 
-    def _part(self, bodies: Bodies, start_offset: int, end_offset: int) -> pa.RecordBatch:
-        rows, data = bodies.rows, bodies.data
-        counts = rows["count"].astype(np.int64)
+    def _decoded(self, bodies: Bodies, start_offset: int, end_offset: int) -> Decoded:
+        """The records of the bodies inside of the range. Raises Unusual."""
+        data, batches = bodies.data, bodies.batches
+        counts = batches["count"].astype(np.int64)
         fields = decode_fields(data, bodies.starts, bodies.stops, counts)
-        offsets = rows["base_offset"][fields.batches] + fields.offset_deltas
-        if len(offsets) and not (start_offset <= offsets.min() and offsets.max() < end_offset):
-            keep = (start_offset <= offsets) & (offsets < end_offset)
+        offsets = batches["base_offset"][fields.batches] + fields.offset_deltas
+        if len(offsets) and not (offsets.min() >= start_offset and offsets.max() < end_offset):
+            keep = (offsets >= start_offset) & (offsets < end_offset)
             fields, offsets = fields.where(keep), offsets[keep]
-        make: dict[str, Callable[[], pa.Array]] = {
-            "key": lambda: binary_column(data, fields.keys),
-            "value": lambda: binary_column(data, fields.values),
-            "topic": lambda: pa.repeat(pa.scalar(self._topic), len(fields)),
-            "partition": lambda: pa.repeat(pa.scalar(self._partition, pa.int32()), len(fields)),
-            "offset": lambda: pa.array(offsets),
-            "timestamp": lambda: timestamp_column(_timestamps(rows, fields)),
-            "timestampType": lambda: pa.array(_timestamp_types(rows)[fields.batches]),
-            "headers": lambda: _headers(data, fields),
-        }
-        columns = [make[name]() for name in self.schema.names]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        headers = None
+        if self._has_headers and len(fields):
+            headers = decode_headers(BufferViews.of(data), fields.headers, fields.ends)
+        return Decoded(data, batches, fields, offsets, headers)
 
 
-def _timestamps(rows: NDArray[np.void], fields: Fields) -> Int64s:
-    """The timestamps of records in ms: the broker's time of the batch, or the producer's."""
-    has_append_time = (rows["attributes"] & LOG_APPEND_TIME_BIT) != 0
-    times = np.where(has_append_time, rows["max_timestamp"], rows["base_timestamp"])
-    timestamps: Int64s = times[fields.batches]
-    if has_append_time.any():
-        timestamps += np.where(has_append_time[fields.batches], 0, fields.timestamp_deltas)
-    else:
-        timestamps += fields.timestamp_deltas
-    return timestamps
-
-
-def _timestamp_types(rows: NDArray[np.void]) -> NDArray[np.int32]:
-    types: NDArray[np.int32] = ((rows["attributes"] & LOG_APPEND_TIME_BIT) != 0).astype(np.int32)
-    types[rows["magic"] == 0] = NO_TIMESTAMP_TYPE
-    return types
-
-
-def _headers(data: bytes | memoryview, fields: Fields) -> pa.Array:
-    if not len(fields):
-        return pa.array([], HEADERS.type)
-    return header_column(data, decode_headers(BufferViews.of(data), fields.headers, fields.ends))
+def _column(name: str, topic: str, partition: int) -> Column:
+    match name:
+        case "key":
+            return Octets(lambda records: records.fields.keys)
+        case "value":
+            return Octets(lambda records: records.fields.values)
+        case "topic":
+            return Constant(pa.scalar(topic))
+        case "partition":
+            return Constant(pa.scalar(partition, pa.int32()))
+        case "offset":
+            return Numbers(pa.int64(), lambda records: records.offsets)
+        case "timestamp":
+            return Numbers(pa.timestamp("us", tz="UTC"), timestamps_of, microseconds)
+        case "timestampType":
+            return Numbers(pa.int32(), timestamp_types_of)
+        case _:
+            return HeaderLists()
