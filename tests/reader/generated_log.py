@@ -61,7 +61,7 @@ class Transaction(NamedTuple):
 class GeneratedLog:
     """One partition in a log directory, whose contents follow from a seed."""
 
-    def __init__(self, root: Path, seed: int, *, operations: int = 120):
+    def __init__(self, root: Path, seed: int, *, operations: int = 80):
         self.root = root
         self.random = rng = random.Random(seed)
         self.is_tiered = rng.random() < 0.4
@@ -140,6 +140,17 @@ class GeneratedLog:
             row
             for row, producer_id in self._rows()
             if row.offset < end and not self._is_aborted(row.offset, producer_id)
+        ]
+
+    def decided_rows(self) -> list[Row]:
+        """The committed rows, with those that wait behind open transactions."""
+        end = self.high_watermark
+        return [
+            row
+            for row, producer_id in self._rows()
+            if row.offset < end
+            and not self._is_aborted(row.offset, producer_id)
+            and not self._is_open(row.offset, producer_id)
         ]
 
     def close(self) -> None:
@@ -296,6 +307,13 @@ class GeneratedLog:
             each.is_aborted
             and each.producer_id == producer_id
             and each.first_offset <= offset <= each.marker_offset
+            for each in self.transactions
+        )
+
+    def _is_open(self, offset: int, producer_id: int) -> bool:
+        return any(
+            each.producer_id == producer_id
+            and each.first_offset <= offset < self.high_watermark <= each.marker_offset
             for each in self.transactions
         )
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from tests.reader.generated_log import TOPIC, GeneratedLog, Row
+from tests.reader.rows_read import rows_of
 from tests.repetitions import seeds
 from wirekafka.log.files import RealDisk
 from wirekafka.reader import Log, Timestamp
@@ -17,7 +16,7 @@ from wirekafka.reader.directory_source import DirectorySource
 from wirekafka.reader.joined_source import JoinedSource
 from wirekafka.reader.tier_source import TierSource
 
-SEEDS = range(seeds("WIREKAFKA_READER_SEEDS", usual=40, thorough=300))
+SEEDS = range(seeds("WIREKAFKA_READER_SEEDS", usual=20, thorough=300))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -48,8 +47,8 @@ def _check_whole(generated: GeneratedLog, log: Log, committed: list[Row]) -> Non
     assert log.offsets(TOPIC, 0) == (start, max(generated.stable_end(), start))
     everything = log.offsets(TOPIC, 0, isolation="read_uncommitted")
     assert everything == (start, generated.high_watermark)
-    assert _rows(log.batches(TOPIC, headers=True)) == committed
-    found = _rows(log.batches(TOPIC, headers=True, isolation="read_uncommitted", max_rows=7))
+    assert rows_of(log.batches(TOPIC, headers=True)) == committed
+    found = rows_of(log.batches(TOPIC, headers=True, isolation="read_uncommitted", max_rows=100))
     assert found == generated.rows()
 
 
@@ -57,7 +56,7 @@ def _check_parts(generated: GeneratedLog, log: Log, committed: list[Row]) -> Non
     for _ in range(3):
         bounds = [generated.random.randint(*log.offsets(TOPIC, 0)) for _ in "se"]
         start, end = min(bounds), max(bounds)
-        found = _rows(log.batches(TOPIC, [0], start={0: start}, end={0: end}, headers=True))
+        found = rows_of(log.batches(TOPIC, [0], start={0: start}, end={0: end}, headers=True))
         assert found == [row for row in committed if start <= row.offset < end]
 
 
@@ -65,7 +64,7 @@ def _check_splits(generated: GeneratedLog, log: Log, committed: list[Row]) -> No
     target_bytes = generated.random.choice([1, 1_000, 100_000])
     splits = log.splits(TOPIC, 0, *log.offsets(TOPIC, 0), target_bytes=target_bytes)
     splits = pickle.loads(pickle.dumps(splits))
-    parts = [_rows(log.read(split, headers=True)) for split in splits]
+    parts = [rows_of(log.read(split, headers=True)) for split in splits]
     assert [row for part in parts for row in part] == committed
     for split, part in zip(splits, parts, strict=True):
         assert all(split.start_offset <= row.offset < split.end_offset for row in part)
@@ -80,7 +79,7 @@ def _check_times(generated: GeneratedLog, log: Log) -> None:
         late = next(each for each in rows if each.timestamp_ms >= row.timestamp_ms)
         assert found <= late.offset
         assert all(each.timestamp_ms < row.timestamp_ms for each in rows if each.offset < found)
-        chosen = _rows(log.batches(TOPIC, start=Timestamp(row.timestamp_ms), headers=True))
+        chosen = rows_of(log.batches(TOPIC, start=Timestamp(row.timestamp_ms), headers=True))
         assert chosen == [each for each in generated.committed_rows() if each.offset >= found]
     late_ms = max((row.timestamp_ms for row in rows), default=0) + 1_000_000
     assert log.offset_for_time(TOPIC, 0, late_ms) is None
@@ -91,24 +90,5 @@ def _check_tier_alone(generated: GeneratedLog, committed: list[Row]) -> None:
         assert log.topics() == [TOPIC] and log.partitions(TOPIC) == [0]
         offsets = log.offsets(TOPIC, 0)
         assert offsets.end_offset <= generated.log.end_offset
-        found = _rows(log.batches(TOPIC, headers=True))
+        found = rows_of(log.batches(TOPIC, headers=True))
         assert found == [row for row in committed if row.offset < offsets.end_offset]
-
-
-def _rows(batches: Iterable[pa.RecordBatch]) -> list[Row]:
-    return list(_each_row(batches))
-
-
-def _each_row(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    for batch in batches:
-        times = batch.column("timestamp").cast(pa.int64()).to_pylist()
-        for row, microseconds in zip(batch.to_pylist(), times, strict=True):
-            headers = tuple((each["key"], each["value"]) for each in row["headers"] or ())
-            yield Row(
-                row["offset"],
-                microseconds // 1000,
-                row["timestampType"],
-                row["key"],
-                row["value"],
-                headers,
-            )

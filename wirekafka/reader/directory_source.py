@@ -8,6 +8,7 @@ from functools import partial
 from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.checkpoints import (
     HIGH_WATERMARKS,
+    META_PROPERTIES,
     START_OFFSETS,
     BadCheckpoint,
     TopicPartition,
@@ -121,7 +122,7 @@ class DirectorySource:
     def _high_watermark(self, key: TopicPartition) -> int | None:
         if not self._has_safe_end:
             return None
-        return self._checkpoint(HIGH_WATERMARKS, key, is_needed=True)
+        return self._checkpoint(HIGH_WATERMARKS, key)
 
     def _log(self, topic: str, partition: int) -> PartitionLog:
         key = (topic, partition)
@@ -171,23 +172,28 @@ class DirectorySource:
         ends = [self._offsets_in(path, HIGH_WATERMARKS).get(key, -1) for path in (first, second)]
         return first if ends[0] >= ends[1] else second
 
-    def _checkpoint(self, name: str, key: TopicPartition, *, is_needed: bool = False) -> int | None:
-        return self._offsets_in(self._roots[key], name, is_needed=is_needed).get(key)
+    def _checkpoint(self, name: str, key: TopicPartition) -> int | None:
+        return self._offsets_in(self._roots[key], name).get(key)
 
-    def _offsets_in(
-        self, path: str, name: str, *, is_needed: bool = False
-    ) -> dict[TopicPartition, int]:
+    def _offsets_in(self, path: str, name: str) -> dict[TopicPartition, int]:
         file = f"{path}/{name}"
         try:
             return offsets_from(self._disk.read(file))
         except FileNotFoundError:
-            if is_needed:
-                raise UnknownLog(
-                    f"there is no {file}, so it is unknown which records are committed:"
-                    ' end="log" reads all of them'
-                ) from None
+            if name == HIGH_WATERMARKS:
+                self._require_owner(path)
             return {}
         except BadCheckpoint as error:
             raise DamagedLog(file, 0, str(error)) from error
         except OSError as error:
             raise DamagedLog(file, 0, f"cannot be read: {error.strerror}") from error
+
+    def _require_owner(self, path: str) -> None:
+        """A broker without the checkpoint has just been started; other directories are copies."""
+        try:
+            self._disk.read(f"{path}/{META_PROPERTIES}")
+        except OSError:
+            raise UnknownLog(
+                f"there is no {path}/{HIGH_WATERMARKS}, so it is unknown which records are"
+                ' committed: end="log" reads all of them'
+            ) from None
