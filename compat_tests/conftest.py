@@ -140,7 +140,7 @@ def java_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
 @pytest.fixture(scope="session")
 def java_clients(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
     """Runs the programs of the folder `java` with the clients of Kafka 4.4.0."""
-    return JavaTools(kafka_jars.kafka_jars(), tmp_path_factory.mktemp("java-clients"))
+    return JavaTools(kafka_jars.tools_jars(), tmp_path_factory.mktemp("java-clients"))
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from compat_tests.java_programs import program_classes
@@ -38,6 +39,12 @@ SCRIPTS = {
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
 }
 
+_PRODUCERS = {
+    f"kafka-{kafka_jars.KAFKA_VERSION}": ("kafka-console-producer", "--bootstrap-server"),
+    f"kafka-{kafka_jars.OLD_KAFKA_VERSION}": ("kafka.tools.ConsoleProducer", "--broker-list"),
+}
+"""Jars that start often: the tool by which their classes are archived, and its option."""
+
 QUICK = ("-Xmx256m", *kafka_jars.QUICK_JVM)
 
 LOG4J2 = """<Configuration><Appenders><Console name="E" target="SYSTEM_ERR">
@@ -69,8 +76,10 @@ class JavaTools:
             f"-Dlog4j2.configurationFile={scratch}/log4j2.xml",
             f"-Dlog4j.configuration=file:{scratch}/log4j.properties",
         )
-        if jars == kafka_jars.tools_jars():
-            self._archive = kafka_jars.class_archive(jars, self._run_once)
+        producer = _PRODUCERS.get(jars.name)
+        if producer is not None:
+            run_once = partial(self._run_once, *producer)
+            self._archive = kafka_jars.class_archive(jars, run_once)
 
     def command(self, tool: str, *arguments: str, jvm: Sequence[str] = QUICK) -> list[str]:
         """The argument list that starts a tool: its script's name, main class or source file."""
@@ -109,11 +118,11 @@ class JavaTools:
             command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False
         )
 
-    def _run_once(self, option: str) -> None:
+    def _run_once(self, tool: str, server_option: str, jvm_option: str) -> None:
         """Produce a record with a JVM option."""
         with Broker(topics=["t"]) as broker:
-            arguments = ("--bootstrap-server", broker.bootstrap_servers, "--topic", "t")
-            command = self.command("kafka-console-producer", *arguments, jvm=(*QUICK, option))
+            arguments = (server_option, broker.bootstrap_servers, "--topic", "t")
+            command = self.command(tool, *arguments, jvm=(*QUICK, jvm_option))
             subprocess.run(command, input="one\n", capture_output=True, text=True, check=True)
 
     def start(self, tool: str, *arguments: str) -> "subprocess.Popen[str]":

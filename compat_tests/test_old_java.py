@@ -1,12 +1,18 @@
 """Kafka 2.1.1's clients, the oldest that a 4.4 broker accepts, by their own compatibility test."""
 
 import re
+from itertools import product
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from compat_tests.conftest import NewTopicName, RunningBroker
 from compat_tests.java_tools import JavaTools
+from tests.repetitions import swept
+
+_ACKS = ("0", "1", "all")
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_EXCHANGES = swept([pytest.param(*each) for each in product(_ACKS, _CODECS)], every=2)
 
 
 @pytest.fixture
@@ -34,8 +40,7 @@ def test_the_2_1_compatibility_test_passes(
     assert "SUCCESS" in printed
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-@pytest.mark.parametrize("acks", ["0", "1", "all"])
+@pytest.mark.parametrize(("acks", "codec"), _EXCHANGES)
 def test_the_2_1_console_clients_exchange_records(
     old_java_tools: JavaTools, bootstrap: str, topic: str, codec: str, acks: str
 ) -> None:

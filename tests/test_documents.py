@@ -254,12 +254,13 @@ def _quick(arguments: list[str]) -> list[str]:
             usage = _usage("-m", module)
             options = [word for word in arguments if word.startswith("--")]
             assert [option for option in options if option not in usage] == []
-            return ["-m", module, "--help"]
+            return ["--version"]
         case _:
             assert len(arguments) == 2, "an option that nothing checks"
             return ["-c", f"import importlib.util as u; assert u.find_spec({module!r})"]
 
 
+@cache
 def _usage(*arguments: str) -> str:
     return subprocess.run(
         [sys.executable, *arguments, "--help"],
