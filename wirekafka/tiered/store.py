@@ -170,7 +170,7 @@ class ObjectStore:
         try:
             return cls(LocalStore(path))
         except Exception as error:
-            raise KafkaError(Error.INVALID_CONFIG, f"{path}: {_first_line(error)}") from error
+            raise KafkaError(Error.INVALID_CONFIG, f"{path}: {_summary(error)}") from error
 
     @classmethod
     def in_memory(cls) -> ObjectStore:
