@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tests.eventually import eventually
 from wirekafka.reader import Log
 from wirekafka.spark import Source
 
+GUIDE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "read-with-spark.md"
 COMMITTED = {"kafka.isolation.level": "read_committed"}
 
 
@@ -155,6 +157,31 @@ def test_a_mistake_is_reported_by_name(
     with pytest.raises(PySparkException) as raised:
         load(spark, "wirekafka", kafka__bootstrap__servers=bootstrap, **options).count()
     assert message.lower() in str(raised.value).lower()
+
+
+def test_the_blocks_of_the_guide_run(
+    spark: SparkSession,
+    broker: RunningBroker,
+    topic: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    produce(broker.bootstrap, topic, range(12))
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    places = {
+        "orders": topic,
+        "localhost:9092": broker.bootstrap,
+        "/var/lib/kafka/data": str(broker.data),
+        "/data/": f"{tmp_path}/",
+    }
+    names = {"spark": spark}
+    for block in blocks:
+        for name, place in places.items():
+            block = re.sub(rf'"{name}', f'"{place}', block)
+        exec(block, names)
+    assert len(blocks) == 3
+    assert capsys.readouterr().out.splitlines()[1] == "12"
+    assert spark.read.parquet(str(tmp_path / "orders")).count() == 12
 
 
 class Stream:
