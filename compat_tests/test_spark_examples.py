@@ -98,6 +98,15 @@ def test_an_example_runs(
         assert (tmp_path / "live.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_year_of_flights_is_analysed_from_a_directory_without_a_broker(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run("stored_year", monkeypatch, "--rows", "3000")
+    lines = capfd.readouterr().out.splitlines()
+    assert len([line for line in lines if line.startswith("2013-")]) == 12
+    assert re.match(r"stored_year: 3000 flights, 2\d\d from December on", lines[-1])
+
+
 @pytest.mark.skipif(
     int(pandas.__version__.split(".")[0]) >= 3,
     reason="PySpark 4.0's applyInPandasWithState fails by itself with pandas 3",

@@ -120,6 +120,11 @@ class StreamReader(DataSourceStreamReader):
             for topic, partition in sorted(new - present):
                 plan.lose(f"{topic}-{partition} is gone")
             begin = begin | {each: o.start_offset for each, o in plan.offsets(present).items()}
+        # Such a step would have its records read twice by the next.
+        for (topic, partition), end in sorted(ends.items()):
+            start = begin.get((topic, partition), end)
+            if end < start:
+                plan.lose(f"{topic}-{partition}: read up to offset {start}, the log ends at {end}")
         return plan.spans(begin, {each: end for each, end in ends.items() if each in begin})
 
     def _starts(self) -> Positions:
