@@ -21,7 +21,7 @@ _GROUP_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bodies:
-    """The uncompressed records of some batches in one buffer, and the batches as rows of `FOUND`."""
+    """The uncompressed records of some batches in one buffer, and these batches."""
 
     data: bytes | memoryview
     batches: NDArray[np.void]
