@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Lock
@@ -19,10 +19,12 @@ from wirekafka.protocol.list_offsets import ListOffsetsRequest
 from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.reader import Log
 
-RECORDS = repetitions("WIREKAFKA_READ_RECORDS", usual=8_000, thorough=100_000)
+RECORDS = repetitions("WIREKAFKA_READ_RECORDS", usual=8_000, thorough=25_000)
+"""In each of four topics."""
 READERS = repetitions("WIREKAFKA_READERS", usual=5, thorough=20)
-IN_A_BATCH = 50
+IN_A_BATCH = 100
 KEYS = 40
+POLL_S = 0.05
 START_MS = 1_700_000_000_000
 SETTINGS = {
     "replica.high.watermark.checkpoint.interval.ms": "50",
@@ -76,7 +78,6 @@ def test_readers_miss_nothing_while_a_broker_changes_its_files(
     with RawClient(serving.port) as client, ThreadPoolExecutor(READERS) as pool:
         for topic, configs in TOPICS.items():
             _create(client, topic, configs)
-        written = Event()
         lock, asking = Lock(), RawClient(serving.port)
 
         def committed(topic: str) -> int:
@@ -85,13 +86,12 @@ def test_readers_miss_nothing_while_a_broker_changes_its_files(
 
         names = list(TOPICS)
         futures = [
-            pool.submit(_follow, tmp_path, names[number % len(names)], written, committed)
+            pool.submit(_follow, tmp_path, names[number % len(names)], committed)
             for number in range(READERS)
         ]
         for base_offset in range(0, RECORDS, IN_A_BATCH):
             for topic in TOPICS:
                 _produce(client, topic, base_offset)
-        written.set()
         for future in futures:
             _check(future.result(timeout=500))
     data, tier = tmp_path / "data", tmp_path / "tier"
@@ -111,9 +111,9 @@ def _check(seen: Observed) -> None:
         assert seen.latest == last
 
 
-def _follow(root: Path, topic: str, written: Event, committed: object) -> Observed:
+def _follow(root: Path, topic: str, committed: Callable[[str], int]) -> Observed:
     """Read what is new again and again, until all that was written has been read."""
-    seen = Observed(topic)
+    seen, never = Observed(topic), Event()
     on_error = "skip" if topic == "retained" else "raise"
     tier = f"file://{root}/tier" if topic == "tiered" else None
     with Log.open(root / "data", tier=tier) as log:
@@ -122,9 +122,9 @@ def _follow(root: Path, topic: str, written: Event, committed: object) -> Observ
         while position < RECORDS:
             _, end = log.offsets(topic, 0)
             if end <= position:
-                written.wait(0.01)
+                never.wait(POLL_S)
                 continue
-            seen.beyond = max(seen.beyond, end - committed(topic))  # type: ignore[operator]
+            seen.beyond = max(seen.beyond, end - committed(topic))
             found = log.batches(
                 topic,
                 start={0: position},

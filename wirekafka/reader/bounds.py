@@ -18,7 +18,7 @@ class Timestamp:
 
 
 Bound: TypeAlias = Mapping[int, int] | datetime | Timestamp | None
-"""Offsets by partition, of which those that are not named are not limited; or a time."""
+"""Offsets by partition, where a partition that is not named has no limit; or a time."""
 
 
 def timestamp_ms(bound: datetime | Timestamp) -> int:

@@ -36,7 +36,7 @@ _SPLIT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class RowChoice:
     """What is read of the records of a range, and what happens where they are damaged or lost."""
 
     columns: Sequence[str] | None = None
@@ -173,7 +173,7 @@ class LogReader:
         looked up when this is called. With `on_error="skip"`, damaged batches and lost records
         are left out; otherwise DamagedLog or DataLost is raised in their place.
         """
-        choice = Choice(
+        choice = RowChoice(
             columns=columns,
             headers=headers,
             isolation=isolation,
@@ -198,7 +198,7 @@ class LogReader:
         max_rows: int = DEFAULT_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         """The records of a part of a partition; the other arguments are as in `batches`."""
-        choice = Choice(
+        choice = RowChoice(
             columns=columns,
             headers=headers,
             isolation=isolation,
@@ -208,7 +208,7 @@ class LogReader:
         return self._read(split, choice)
 
     def _all(
-        self, topic: str, ranges: Iterable[tuple[int, OffsetRange]], choice: Choice
+        self, topic: str, ranges: Iterable[tuple[int, OffsetRange]], choice: RowChoice
     ) -> Iterator[pa.RecordBatch]:
         for partition, offsets in ranges:
             yield from self._read(Split(topic, partition, *offsets), choice)
@@ -237,7 +237,7 @@ class LogReader:
                 found = self.offset_for_time(topic, partition, moment)
                 return late if found is None else found
 
-    def _read(self, split: Split, choice: Choice) -> Iterator[pa.RecordBatch]:
+    def _read(self, split: Split, choice: RowChoice) -> Iterator[pa.RecordBatch]:
         aborted: Sequence[AbortedTransaction] = ()
         offsets = OffsetRange(split.start_offset, split.end_offset)
         if offsets.start_offset >= offsets.end_offset:
@@ -320,7 +320,7 @@ def _visible(batches: Batches, aborted: Sequence[AbortedTransaction]) -> Flags:
 
 
 def _after(batches: Batches, position: int) -> int:
-    """The index of the batch after the one that begins at a position of the buffer."""
+    """The index of the batch after the batch that begins at a position of the buffer."""
     return int(np.searchsorted(batches["position"], position, side="right"))
 
 

@@ -108,7 +108,7 @@ class BatchCursor:
 
     Checksums do not cover the offset of a batch. A batch that does not follow the batch before it
     directly, as after compaction, is passed on only once the batch behind it has been seen: its
-    offsets must lie between those of its neighbours.
+    offsets must lie between the offsets of its neighbours.
     """
 
     def __init__(self, segment: StoredSegment, offset: int):

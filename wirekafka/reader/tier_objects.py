@@ -21,12 +21,14 @@ from wirekafka.tiered.remote_segment import RemoteSegment, TieredPartition
 from wirekafka.tiered.store import DamagedObject, ObjectMissing, Store, StoreError
 
 _FILES_NAME = re.compile(
-    r"(?P<prefix>|.*/)(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)-(?P<topic_id>[A-Za-z0-9_-]{22})/"
+    r"(?P<prefix>|.*/)(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)"
+    r"-(?P<topic_id>[A-Za-z0-9_-]{22})/"
     r"(?P<start>\d{20})-(?P<id>[A-Za-z0-9_-]{22})(?P<suffix>\.[a-z_]+)"
 )
 """An object of LocalTieredStorage."""
 _CHUNKED_NAME = re.compile(
-    r"(?P<prefix>|.*/)(?P<topic>[A-Za-z0-9._-]+)-(?P<topic_id>[A-Za-z0-9_-]{22})/(?P<partition>\d+)/"
+    r"(?P<prefix>|.*/)(?P<topic>[A-Za-z0-9._-]+)-(?P<topic_id>[A-Za-z0-9_-]{22})"
+    r"/(?P<partition>\d+)/"
     r"(?P<start>\d{20})-(?P<id>[A-Za-z0-9_-]{22})(?P<suffix>\.[a-z-]+)"
 )
 """An object of Aiven's plugin."""
@@ -120,7 +122,7 @@ class StoredPartition:
             self.sizes[segment_id] = size_bytes
 
     def segments(self, known: Container[bytes]) -> Iterator[RemoteSegment]:
-        """The segments that are copied completely, without those that are known already."""
+        """The segments that are copied completely, without the segments in `known`."""
         for (start_offset, segment_id), suffixes in sorted(self.suffixes.items()):
             if segment_id in known or not self.needed <= suffixes:
                 continue
@@ -176,7 +178,7 @@ def _partition(
 
 
 def _measured(found: TierSegment) -> RemoteSegment:
-    """A segment of which only the files are known: its end is that of its last batch."""
+    """A segment of which only the files are known: it ends where its last batch ends."""
     end_offset = found.base_offset
     cursor = BatchCursor(found, NO_LIMIT)
     while (checked := cursor.read(None, is_sealed=True)) is not None:

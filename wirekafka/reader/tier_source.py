@@ -46,7 +46,7 @@ class TierLog:
         if epochs is None:
             epochs = self._opened(newest).epochs() if newest is not None else []
         self.parts: list[ReadablePart] = []
-        """The segments of the log in order, each up to where its records are those of the log."""
+        """The segments of the log in order, each up to where its records are in the log."""
         starts = sorted(each.start_offset for each in copied)
         offset = -1
         for start_offset in starts:
@@ -195,7 +195,7 @@ class TierSource:
 
     def refresh(self) -> None:
         """List the store again, and read the metadata again."""
-        # The objects first: those of a segment are there before its metadata says so.
+        # The objects first: they are there before the metadata of their segment says so.
         self._stored = stored_partitions(self._store, self._key_prefix)
         self._known = folded(self._records()) if self._records is not None else {}
         self._logs.clear()

@@ -52,7 +52,7 @@ _start_of = itemgetter(0)
 
 
 class ReadablePart(NamedTuple):
-    """A readable segment, and how far its records are those of a log."""
+    """A readable segment, and the end of its records that are in a log."""
 
     segment: RemoteSegment
     end_offset: int
