@@ -10,15 +10,19 @@ from hypothesis import strategies as st
 
 from tests.codec.messages import build, message_versions
 from tests.kafka_schemas.message_values import message_values
+from tests.repetitions import repetitions
 from wirekafka.codec.message import MalformedMessage, Message
 
+EXAMPLES = repetitions("WIREKAFKA_CORRUPTED_MESSAGES", usual=3, thorough=30)
 _CASES = list(message_versions())
 
 
 @pytest.mark.parametrize(
     ("cls", "version"), _CASES, ids=[f"{cls.__name__}-{version}" for cls, version in _CASES]
 )
-@settings(max_examples=6, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
 @given(data=st.data())
 def test_corrupted_bytes_are_decoded_or_refused(
     cls: type[Message], version: int, data: st.DataObject

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from tests.codec.messages import build, message_classes, message_versions, values_of
 from tests.kafka_schemas.message_values import message_values
 from tests.kafka_schemas.schema_oracle import NUMBERS, JsonField, Range, schema
+from tests.repetitions import repetitions
 from wirekafka.codec.message import Message
 from wirekafka.codec.schema import Field, Versions
 
+EXAMPLES = repetitions("WIREKAFKA_MESSAGES", usual=5, thorough=50)
 _CASES = list(message_versions())
 
 
@@ -65,7 +67,9 @@ def _within(versions: Versions | Range, valid: range | list[int]) -> list[int]:
 @pytest.mark.parametrize(
     ("cls", "version"), _CASES, ids=[f"{cls.__name__}-{version}" for cls, version in _CASES]
 )
-@settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
 @given(data=st.data())
 def test_encoded_and_decoded_bytes_are_kafkas(
     cls: type[Message], version: int, data: st.DataObject
