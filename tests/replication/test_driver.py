@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from wirekafka.runtime.driver import all_ended, start, start_later
+from wirekafka.runtime.driver import start, start_later
 from wirekafka.runtime.promise import DirectPromise, Promise
 
 ROOT = Path(__file__).parents[2]
@@ -205,51 +205,5 @@ def test_a_driver_that_stops_itself_ends_at_its_next_wait() -> None:
         assert walk.seen == [1, "stopped", "end"]
         later.set(2)
         assert walk.seen == [1, "stopped", "end"]
-
-    asyncio.run(scenario())
-
-
-def test_several_coroutines_go_on_at_the_same_time_until_all_have_ended() -> None:
-    async def scenario() -> None:
-        promises = [DirectPromise[int]() for _ in range(3)]
-        seen: list[object] = []
-
-        async def one(promise: DirectPromise[int]) -> None:
-            seen.append(await promise)
-
-        async def all_of_them() -> None:
-            try:
-                await all_ended(map(one, promises))
-            except ValueError as error:
-                seen.append(str(error))
-
-        start(all_of_them())
-        promises[2].set(2)
-        promises[0].set(0)
-        assert seen == [2, 0]
-        promises[1].set(ValueError("one"))
-        await asyncio.sleep(0)
-        assert seen == [2, 0, "one"]
-
-    asyncio.run(scenario())
-
-
-def test_coroutines_end_with_the_caller_that_waits_for_all() -> None:
-    async def scenario() -> None:
-        closed: list[int] = []
-
-        async def one(number: int) -> None:
-            try:
-                await DirectPromise[None]()
-            finally:
-                closed.append(number)
-
-        async def all_of_them() -> None:
-            await all_ended(map(one, range(2)))
-
-        driver = start_later(all_of_them)
-        await asyncio.sleep(0)
-        driver.stop()
-        assert closed == [0, 1]
 
     asyncio.run(scenario())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from wirekafka.runtime.promise import DirectPromise, Promise
+from wirekafka.runtime.promise import DirectPromise
 
 
 class Driver:
@@ -64,34 +64,6 @@ def start_later(function: Callable[[], Coroutine[object, None, None]]) -> Driver
     driver = Driver()
     asyncio.get_running_loop().call_soon(driver.begin, function)
     return driver
-
-
-async def all_ended(work: Iterable[Coroutine[object, None, None]]) -> None:
-    """Drive coroutines at the same time until all have ended; they are closed with the caller.
-
-    `asyncio.gather` makes tasks, in which no coroutine can await a `DirectPromise`.
-    """
-    waiting = []
-
-    async def settle(coroutine: Coroutine[object, None, None], done: Promise[None]) -> None:
-        try:
-            await coroutine
-        except Exception as error:  # It is raised where the end is awaited.
-            done.set(error)
-        else:
-            done.set(None)
-
-    for coroutine in work:
-        done = Promise[None]()
-        waiting.append((Driver(settle(coroutine, done)), done))
-    try:
-        for driver, _ in waiting:
-            driver.go_on()
-        for _, done in waiting:
-            await done
-    finally:
-        for driver, _ in waiting:
-            driver.stop()
 
 
 def when_ready(waited: Any, callback: Callable[[object], None]) -> None:

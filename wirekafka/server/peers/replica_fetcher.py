@@ -23,7 +23,7 @@ from wirekafka.replication.fetching.leader_offsets import leader_offsets
 from wirekafka.replication.fetching.throttle import ReplicationThrottle
 from wirekafka.replication.fetching.tier_start import tier_start
 from wirekafka.replication.partition.partition import Partition
-from wirekafka.runtime.driver import all_ended, start_later
+from wirekafka.runtime.driver import start_later
 from wirekafka.runtime.promise import DirectPromise, Promise
 from wirekafka.server.peers.broker_connections import BrokerConnections
 
@@ -218,7 +218,7 @@ class _LeaderFetcher:
             await self._return_to_range(out_of_range)
         moved = self.fetcher.moved()
         if moved:
-            await all_ended(map(self._begin_after_remote, moved))
+            await asyncio.gather(*map(self._begin_after_remote, moved))
 
     async def _take(self, response: LeaderResponse) -> None:
         """Apply a response, yielding to other requests every `_TURN_MS`."""
