@@ -70,6 +70,7 @@ MAY_USE_OS = (
     "log/files.py",
     "config/small_file.py",
     "security/tls_context.py",
+    "tiered/store.py",
     "server/",
     "client/",
     "testing/",

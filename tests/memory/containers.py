@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "wirekafka"
-WITHOUT = ("cli", "testing", "client", "log/files.py", "errors.py")
+WITHOUT = ("cli", "testing", "client", "reader", "spark", "tables", "log/files.py", "errors.py")
 """Parts that do not run in a serving node, apart from the system's files."""
 _MAPPINGS = {"dict", "OrderedDict", "Counter", "defaultdict", "WeakValueDictionary", "Remembered"}
 _OTHERS = {"set", "list", "deque", "WeakSet", "WeakKeyDictionary"}

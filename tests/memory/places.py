@@ -158,6 +158,7 @@ STORED: Mapping[str, str] = {
     "telemetry/subscriptions.py": (
         "TelemetrySubscriptions._texts TelemetrySubscriptions._configured"
     ),
+    "tiered/index_files.py": "IndexFiles._entries",
     "tiered/byte_cache.py": "ByteCache._entries ByteCache._loading",
     "tiered/segment_states.py": "SegmentStates._epochs SegmentStates._segments _Epoch.ranges",
     "console/insight.py": "Inside._rates_now Inside._last_counts",

@@ -11,7 +11,7 @@ from wirekafka.spark.options import (
     LATEST,
     OptionError,
     Position,
-    Topics,
+    ChosenTopics,
     batch_options,
     chosen_columns,
     stream_options,
@@ -23,7 +23,7 @@ ORDERS = BROKERS | {"subscribe": "orders"}
 
 def test_a_batch_reads_everything_that_is_committed_by_default() -> None:
     options = batch_options(ORDERS)
-    assert options.topics == Topics(names=("orders",))
+    assert options.topics == ChosenTopics(names=("orders",))
     assert (options.start, options.end) == (Position(EARLIEST), Position(LATEST))
     assert options.isolation == "read_committed"
     assert options.fails_on_data_loss

@@ -1,4 +1,4 @@
-"""Errors of an object store are told apart, and are one line without times and objects."""
+"""Errors of an object store are distinguished, and are one line without times and objects."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from wirekafka.replication.partition.internal_topics import INTERNAL_TOPICS, MET
 from wirekafka.spark.offsets import TopicPartition
 from wirekafka.spark.options import Options
 
-
 _INTERNAL = INTERNAL_TOPICS | {METADATA_TOPIC}
 
 

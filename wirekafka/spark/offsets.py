@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 TopicPartition = tuple[str, int]
-Positions = dict[TopicPartition, int]
+Positions: TypeAlias = dict[TopicPartition, int]
 """An offset of each partition."""
 
 

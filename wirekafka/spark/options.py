@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.option import ConfigError
@@ -19,7 +19,7 @@ EARLIEST, LATEST = -2, -1
 """The offsets that stand for the ends of a partition."""
 
 T = TypeVar("T")
-Offsets = dict[str, dict[int, int]]
+Offsets: TypeAlias = dict[str, dict[int, int]]
 """Offsets, or timestamps in ms, by topic and partition."""
 
 
@@ -28,7 +28,7 @@ class OptionError(ValueError):
 
 
 @dataclass(frozen=True)
-class Topics:
+class ChosenTopics:
     """Which partitions are read: by name, by expression, or listed one by one."""
 
     names: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Position:
 class Options:
     """What a query reads, from where, and in which steps; it can be pickled."""
 
-    topics: Topics
+    topics: ChosenTopics
     start: Position
     end: Position
     paths: tuple[str, ...] = ()
@@ -199,14 +199,14 @@ def _parsed(name: str, parse: Callable[[str], T], text: str | None) -> T | None:
         raise OptionError(f"{name}: {error}") from None
 
 
-def _topics(texts: _Texts) -> Topics:
+def _topics(texts: _Texts) -> ChosenTopics:
     match texts.one_of("subscribe", "subscribePattern", "assign"):
         case "subscribe":
-            return Topics(names=texts.take("subscribe", _names) or ())
+            return ChosenTopics(names=texts.take("subscribe", _names) or ())
         case "subscribePattern":
-            return Topics(pattern=texts.take("subscribePattern", _pattern))
+            return ChosenTopics(pattern=texts.take("subscribePattern", _pattern))
         case "assign":
-            return Topics(assigned=texts.take("assign", _assigned))
+            return ChosenTopics(assigned=texts.take("assign", _assigned))
     raise OptionError("give one of subscribe, subscribePattern and assign")
 
 

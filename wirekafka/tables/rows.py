@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from wirekafka.codec.batch import Buffer
 from wirekafka.tables.bodies import Bodies, next_bodies, reencoded
 from wirekafka.tables.columns import (
-    Column,
     Constant,
     Decoded,
     HeaderLists,
     Numbers,
     Octets,
+    RowColumn,
     microseconds,
     timestamp_types_of,
     timestamps_of,
@@ -173,7 +173,7 @@ class Rows:
         return Decoded(data, batches, fields, offsets, headers)
 
 
-def _column(name: str, topic: str, partition: int) -> Column:
+def _column(name: str, topic: str, partition: int) -> RowColumn:
     match name:
         case "key":
             return Octets(lambda records: records.fields.keys)
