@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.log.batches import DIRECTORY, NOW_MS, append, batch, new_log, reopened
+from tests.simulation.disk import Crash, Outcome, SimulatedDisk
+from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.epochs import (
     FILE_NAME,
     EpochEntry,
@@ -15,6 +20,7 @@ from wirekafka.log.epochs import (
     encode_epochs,
 )
 from wirekafka.log.files import RealDisk
+from wirekafka.log.log import Log
 
 
 def epochs_of(tmp_path: Path, *entries: tuple[int, int]) -> LeaderEpochs:
@@ -147,3 +153,58 @@ def test_encoding_and_decoding_are_inverse() -> None:
     entries = [EpochEntry(0, 0), EpochEntry(2, 5), EpochEntry(9, 2**40)]
     assert decode_epochs(encode_epochs(entries)) == entries
     assert decode_epochs(b"") == []
+
+
+_TIERED: dict[str, Any] = {
+    "remote_storage_enable": True,
+    "local_retention_bytes": 1,
+    "segment_bytes": 200,
+}
+
+
+def _tiered_log(disk: SimulatedDisk) -> Log:
+    """A log under three leader epochs, whose older records are in remote storage only."""
+    log = new_log(disk, **_TIERED)
+    for epoch in range(3):
+        for _ in range(3):
+            append(log, batch(b"value"), epoch=epoch)
+    assert log.remote is not None
+    log.remote.readable_end_offset = 7
+    log.delete_old_segments(NOW_MS)
+    assert log.first_offset == 0 < log.start_offset
+    return log
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UNSYNCED_LOST, Outcome.RENAMED_EMPTY])
+def test_a_power_cut_leaves_the_epochs_of_records_that_are_in_remote_storage_only(
+    outcome: Outcome,
+) -> None:
+    disk = SimulatedDisk()
+    log = _tiered_log(disk)
+    for segment in log.segments:
+        segment.file.fsync()
+    for path in ("", "/data", DIRECTORY):
+        disk.fsync_directory(path)
+    epochs = list(log.epochs.entries)
+    survivor = disk.after_crash(outcome, 1)
+    again = reopened(survivor, config=TopicConfig(**_TIERED))
+    assert again.epochs.entries == epochs
+
+
+def test_a_crash_while_a_log_begins_after_its_remote_part_leaves_the_epochs_of_that_part() -> None:
+    epochs = [EpochEntry(0, 0), EpochEntry(1, 50)]
+    for crash_at in range(100):
+        disk = SimulatedDisk()
+        log = new_log(disk, **_TIERED)
+        append(log, batch(b"value"))
+        disk.crash_at = disk.operations + crash_at
+        with contextlib.suppress(Crash):
+            log.restart_after_remote(20, 90, epochs, None, NOW_MS)
+        is_over = disk.operations <= disk.crash_at
+        again = reopened(disk.after_crash(Outcome.ALL_KEPT, 1), config=TopicConfig(**_TIERED))
+        if again.start_offset == 90:
+            assert again.epochs.entries == [EpochEntry(0, 20), EpochEntry(1, 50)]
+        if is_over:
+            assert again.start_offset == 90
+            return
+    raise AssertionError("it does not end")

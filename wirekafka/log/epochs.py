@@ -34,11 +34,12 @@ class LeaderEpochs:
     file cannot be written.
     """
 
-    __slots__ = ("_disk", "_entries", "_path", "latest", "recorded")
+    __slots__ = ("_disk", "_entries", "_is_kept", "_path", "latest", "recorded")
 
     def __init__(self, disk: Disk, path: str, entries: list[EpochEntry] | None = None):
         self._disk = disk
         self._path = path
+        self._is_kept = False
         self._entries = list(entries or ())
         self.latest = self._entries[-1].epoch if self._entries else UNDEFINED
         """The newest epoch, -1 for none."""
@@ -76,10 +77,21 @@ class LeaderEpochs:
         self._entries.append(EpochEntry(epoch, start_offset))
         self._changed()
 
+    def keep(self) -> None:
+        """Sync the file whenever it is written, as that of a log whose oldest records are remote.
+
+        A power cut may take a file away that is not synced. It is then made again from the batches
+        of the log; the leader epochs of batches that are not here would be lost.
+        """
+        if not self._is_kept:
+            self._is_kept = True
+            self.recorded = _BEHIND
+
     def save(self) -> None:
         """Write the file if it is out of date."""
         if self.recorded != self.latest:
-            self._disk.write(self._path, encode_epochs(self._entries))
+            write = self._disk.write_atomic if self._is_kept else self._disk.write
+            write(self._path, encode_epochs(self._entries))
             self.recorded = self.latest
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:

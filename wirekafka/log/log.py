@@ -89,6 +89,8 @@ class Log:
         self.end_offset = parts.end_offset
         self.remote = RemotePart(parts.remote_start_offset) if config.is_tiered else None
         """The part of the log that is in remote storage; None if its topic is not tiered."""
+        if self.remote is not None:
+            self.epochs.keep()
         self.recovery_point = parts.recovery_point
         self.segments = Segments(disk, directory, config, parts.segments)
         """Oldest first; the last one is appended to."""
@@ -118,6 +120,8 @@ class Log:
         self.refusal = self._refusal
         if config.is_tiered != (self.remote is not None):
             self.remote = RemotePart(self.start_offset) if config.is_tiered else None
+            if self.remote is not None:
+                self.epochs.keep()
             with suppress(OSError):  # The next start repeats it.
                 self.epochs.truncate_from_start(self.start_offset)
 
@@ -328,6 +332,7 @@ class Log:
                 if self.remote is None:
                     self.advance_start(start_offset)
                 elif start_offset > self.start_offset:
+                    self.epochs.save()
                     self._advance_local_start(start_offset)
                 self.segments.retire(self.segments[:count], now_ms)
         except OSError as error:
@@ -371,7 +376,10 @@ class Log:
             self.segments.add(offset, now_ms)
             self._end_at(offset)
             self.start_offset = offset
-            self.epochs.clear()
+            if self.first_offset < offset:
+                self.epochs.truncate_from_end(offset)  # Older records are in remote storage.
+            else:
+                self.epochs.clear()
             self._snapshots.keep_needed(self.segments, offset)
         except OSError as error:
             raise self._storage_error(InDoubt.because_of(error)) from error
@@ -391,11 +399,15 @@ class Log:
         Raises as `truncate_to`.
         """
         assert self.remote is not None, self.name
-        self.truncate_fully_at(offset, now_ms)
         self.remote.start_offset = start_offset
         try:
+            # First the epochs: without them, the remote records would be lost to a new leader.
             self.epochs.replace(epochs)
             self.epochs.truncate_from_start(start_offset)
+        except OSError as error:
+            raise self._storage_error(InDoubt.because_of(error)) from error
+        self.truncate_fully_at(offset, now_ms)
+        try:
             if producers is not None:
                 with suppress(CorruptSnapshot):  # It is then as after the loss of a snapshot.
                     self.producers.load_snapshot(producers, offset)
