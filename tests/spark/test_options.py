@@ -9,9 +9,9 @@ from wirekafka.spark.access import open_log
 from wirekafka.spark.options import (
     EARLIEST,
     LATEST,
+    ChosenTopics,
     OptionError,
     Position,
-    ChosenTopics,
     batch_options,
     chosen_columns,
     stream_options,

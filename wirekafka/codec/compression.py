@@ -278,6 +278,10 @@ def _inflate_zstd(data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
     if bounds.window_bytes == _LARGEST_WINDOW_BYTES:
         if _zstd.decompressor is None:
             _zstd.decompressor = zstandard.ZstdDecompressor()
+        whole = _small_zstd_frame(_zstd.decompressor, data, bounds.step_bytes)
+        if whole is not None:
+            yield whole
+            return
         yield from _read_zstd(_zstd.decompressor, data, bounds.step_bytes)
         return
     largest, room = bounds.window_bytes, bounds.limit_bytes
@@ -291,6 +295,24 @@ def _inflate_zstd(data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
         if room < 0:
             raise _too_large(bounds.limit_bytes)
         yield piece
+
+
+def _small_zstd_frame(
+    decompressor: zstandard.ZstdDecompressor, data: Buffer, most_bytes: int
+) -> bytes | None:
+    """What a single frame inflates to, in about half the time of a stream; None if that is more.
+
+    None for broken data, too: the reader of streams says what is wrong with it.
+    """
+    import zstandard
+
+    try:
+        # What a frame announces would be allocated, whatever the limit.
+        if zstandard.frame_content_size(data) > most_bytes:
+            return None
+        return decompressor.decompress(data, max_output_size=most_bytes, allow_extra_data=False)
+    except zstandard.ZstdError:
+        return None
 
 
 def _zstd_window(data: Buffer) -> int:

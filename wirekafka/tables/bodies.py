@@ -15,8 +15,12 @@ from wirekafka.codec.record import Record, decode_records, encode_record
 from wirekafka.errors import KafkaError
 from wirekafka.tables.scan import DamagedBatch, Flags, Int64s
 
-_GROUP_BYTES = 8 << 20
+_GROUP_BYTES = 4 << 20
 """How many bytes of batches are decoded together, at least one batch."""
+
+LARGEST_BATCH_RECORDS = 1 << 23
+"""The most records that are read of one batch, as many as a column has room for with the longest
+name of a topic: the smallest records would take twenty times the memory of their batch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,8 +44,11 @@ class Bodies:
 def next_bodies(data: Buffer, rows: NDArray[np.void], room: int) -> Bodies:
     """The bodies of the first batches, of one kind and at most `room` records, but at least one.
 
-    Raises DamagedBatch if the first body cannot be inflated.
+    Raises DamagedBatch if the first body cannot be inflated, or has too many records.
     """
+    if rows["count"][0] > LARGEST_BATCH_RECORDS:
+        at, stop = int(rows["position"][0]), int(rows["position"][0] + rows["size_bytes"][0])
+        raise DamagedBatch(at, f"{rows['count'][0]} records in one batch", stop)
     is_plain = _is_plain(rows)
     # Up to where the kind changes, and so many that a group is not too large.
     several = len(rows) if is_plain.all() else int(np.argmin(is_plain == is_plain[0])) or len(rows)

@@ -15,7 +15,7 @@ from wirekafka.tables.varints import BufferViews, Unusual, varints
 _FEWEST_LANES = 24
 """The fewest lanes that go on together: for fewer, single steps in Python take less time than
 numpy's calls."""
-_LANES_PER_ROOT_BYTE = 0.016
+_LANES_PER_ROOT_BYTE = 0.03
 """The records in a lane, for the square root of the buffer's bytes. More lanes have fewer steps,
 each of which calls numpy, and more guesses, each of which reads two records."""
 _GUESSED_RECORDS = 2
@@ -98,8 +98,10 @@ def _plausible_starts(views: BufferViews, near: Int64s, window_bytes: int) -> In
     every_window = np.ndarray(
         (len(octets) - window_bytes + 1, window_bytes), np.uint8, octets, 0, (1, 1)
     )
-    window, column = (every_window[near] == 0).nonzero()
-    zero = near[window] + column
+    # A tenth of the time of nonzero in two dimensions.
+    (places,) = (every_window[near] == 0).ravel().nonzero()
+    window = places // window_bytes
+    zero = near[window] + (places - window * window_bytes)
     candidates = zero - 1 - (octets[zero - 2] >= 0x80)
     reached = candidates
     for _ in range(_CHAIN):

@@ -53,17 +53,21 @@ class RowColumn(Protocol):
         ...
 
 
-class Constant:
-    """The same value in each row."""
+class Text:
+    """The same text in each row."""
 
-    def __init__(self, value: pa.Scalar):
-        self._value = value
+    def __init__(self, text: str):
+        self._text = text.encode()
 
     def add(self, records: Decoded) -> None:
         """Keep nothing: the number of rows says it all."""
 
     def take(self, count: int) -> pa.Array:
-        return pa.repeat(self._value, count)
+        size_bytes = len(self._text)
+        offsets = np.arange(count + 1, dtype=np.int32) * np.int32(size_bytes)
+        # Not pa.repeat: its scalars import pandas, as pa.array does.
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._text * count)]
+        return pa.Array.from_buffers(pa.string(), count, buffers)
 
 
 class Numbers:
@@ -86,11 +90,10 @@ class Numbers:
     def take(self, count: int) -> pa.Array:
         parts, self._parts = self._parts, []
         if not parts:
-            return pa.array([], self._kind)
+            return pa.nulls(0, self._kind)
         numbers, valid = np.concatenate(parts), None
         if self._finish:
             numbers, valid = self._finish(numbers)
-        # Not pa.array, which imports pandas when it is given an array of numpy's.
         buffers = [None if valid is None else _bitmap(valid), pa.py_buffer(numbers)]
         return pa.Array.from_buffers(self._kind, count, buffers)
 
@@ -122,7 +125,7 @@ class Octets:
 
     def take(self, count: int) -> pa.Array:
         if not self._views:
-            return pa.array([], pa.binary())
+            return pa.nulls(0, pa.binary())
         views = np.concatenate(self._views)
         validity = _bitmap(np.concatenate(self._valid)) if self._has_nulls else None
         buffers = [validity, pa.py_buffer(views), *self._buffers]

@@ -9,14 +9,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wirekafka.codec.batch import Buffer
-from wirekafka.tables.bodies import Bodies, next_bodies, reencoded
+from wirekafka.tables.bodies import LARGEST_BATCH_RECORDS, Bodies, next_bodies, reencoded
 from wirekafka.tables.columns import (
-    Constant,
     Decoded,
     HeaderLists,
     Numbers,
     Octets,
     RowColumn,
+    Text,
     microseconds,
     timestamp_types_of,
     timestamps_of,
@@ -143,7 +143,7 @@ class Rows:
     ) -> int:
         """Add the records of the first batches; returns of how many."""
         bodies = next_bodies(data, batches, self.limit_rows - self.count)
-        if self.count and self.size_bytes + len(bodies.data) > _LARGEST_COLUMN_BYTES:
+        if self.count and not self._has_room(bodies):
             self._is_crowded = True
             return 0
         try:
@@ -157,6 +157,14 @@ class Rows:
             self.count += len(records)
             self.size_bytes += len(bodies.data) if self._keeps_data else _ROW_BYTES * len(records)
         return len(bodies.batches)
+
+    def _has_room(self, bodies: Bodies) -> bool:
+        """Whether a column can hold the records of the bodies, too."""
+        count = int(bodies.batches["count"].sum(dtype=np.int64))
+        return (
+            self.size_bytes + len(bodies.data) <= _LARGEST_COLUMN_BYTES
+            and self.count + count <= LARGEST_BATCH_RECORDS
+        )
 
     def _decoded(self, bodies: Bodies, start_offset: int, end_offset: int) -> Decoded:
         """The records of the bodies inside of the range. Raises Unusual."""
@@ -180,9 +188,9 @@ def _column(name: str, topic: str, partition: int) -> RowColumn:
         case "value":
             return Octets(lambda records: records.fields.values)
         case "topic":
-            return Constant(pa.scalar(topic))
+            return Text(topic)
         case "partition":
-            return Constant(pa.scalar(partition, pa.int32()))
+            return Numbers(pa.int32(), lambda records: np.full(len(records), partition, np.int32))
         case "offset":
             return Numbers(pa.int64(), lambda records: records.offsets)
         case "timestamp":
