@@ -60,7 +60,7 @@ simulate:
 	@.ci/set-up --without-java
 	@.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),1000) \
 		$(if $(REPLICATION),--replication) $(if $(QUORUM),--quorum) \
-		$(if $(CLUSTER),--cluster)
+		$(if $(CLUSTER),--cluster) $(if $(TIERED),--tiered)
 
 # The pages of docs/ as a site in build/site. With --quiet, warnings would not fail it.
 docs:

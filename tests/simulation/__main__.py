@@ -1,7 +1,8 @@
 """Runs many seeds: `python -m tests.simulation --seeds 50000`, or one to look at: `--show 17`.
 
 With `--replication`, the seeds are of three replicas of a partition instead of a broker, with
-`--quorum` of the voters and observers of the metadata quorum, with `--cluster` of whole clusters.
+`--quorum` of the voters and observers of the metadata quorum, with `--cluster` of whole clusters,
+with `--tiered` of clusters whose topics are tiered.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tests.simulation.cluster.simulation import simulate as simulate_cluster
 from tests.simulation.quorum.simulation import simulate as simulate_quorum
 from tests.simulation.replication.simulation import simulate as simulate_replication
 from tests.simulation.simulation import Result, simulate
+from tests.simulation.tiered.simulation import simulate as simulate_tiered
 
 
 def main() -> int:
@@ -34,6 +36,7 @@ def main() -> int:
     parser.add_argument("--replication", action="store_true", help="simulate three replicas")
     parser.add_argument("--quorum", action="store_true", help="simulate a quorum of controllers")
     parser.add_argument("--cluster", action="store_true", help="simulate a cluster of whole nodes")
+    parser.add_argument("--tiered", action="store_true", help="simulate a cluster with a store")
     parser.add_argument(
         "--shrink", type=int, metavar="SEED", help="leave out faults of a failing cluster seed"
     )
@@ -41,7 +44,7 @@ def main() -> int:
         "--without",
         default="",
         metavar="N,N,...",
-        help="with --cluster --show: without these faults",
+        help="with --cluster or --tiered and --show: without these faults",
     )
     options = parser.parse_args()
     if options.shrink is not None:
@@ -54,6 +57,9 @@ def main() -> int:
     elif options.cluster:
         left_out = [int(number) for number in options.without.split(",") if number]
         chosen, option = partial(simulate_cluster, left_out=left_out), " --cluster"
+    elif options.tiered:
+        left_out = [int(number) for number in options.without.split(",") if number]
+        chosen, option = partial(simulate_tiered, left_out=left_out), " --tiered"
     if options.show is not None:
         return _show(chosen(options.show, keeps_trace=True))
     return _run(options, chosen, option)

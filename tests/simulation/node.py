@@ -19,6 +19,8 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.replication.raft.metadata_log import Sync, sync_inline
 from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.node import Node, Platform
+from wirekafka.server.tiering.work import Run
+from wirekafka.tiered.store import Store
 
 PORT = 9092
 _SETTINGS = {"log.dirs": "/data", "socket.request.max.bytes": str(1 << 20)}
@@ -166,6 +168,10 @@ class SimulatedNode:
         """Runs the syncs of the metadata log."""
         return sync_inline
 
+    def store(self) -> tuple[Store | None, Run | None]:
+        """The object store of a new process, and what runs the requests to it."""
+        return None, None
+
     def _new_process(self) -> Process:
         self.process = self.host.process = process = Process(self.loop)
         self.disk.on_crash = self._crashed
@@ -174,6 +180,7 @@ class SimulatedNode:
 
     def _new_node(self) -> Node | ControllerNode:
         clock, disk = self.clock, self.disk
+        store, store_run = self.store()
         platform = Platform(
             clock=lambda: clock,
             disk=lambda: disk,
@@ -182,6 +189,8 @@ class SimulatedNode:
             recover=None,
             sync=self.sync(),
             cluster_id=self.cluster_id,
+            store=store,
+            store_run=store_run,
         )
         has_broker = "broker" in self.config.process_roles
         return Node(self.config, platform) if has_broker else ControllerNode(self.config, platform)

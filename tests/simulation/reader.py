@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.histories.history import Place, Read
 from tests.memory_transport import Address
-from tests.simulation.wire import BUSY, Leader, Lost, Refused, Wire
+from tests.simulation.wire import Leader, Lost, Refused, Wire
 from wirekafka.codec.batch import batches
 from wirekafka.codec.record import decode_records
 from wirekafka.errors import Error
@@ -104,7 +104,7 @@ class Reader:
 
     def _take(self, place: Place, partition: Any, read: Read) -> None:
         if partition.error_code:
-            if Error(partition.error_code) in BUSY:
+            if Error(partition.error_code) in self._wire.retried:
                 self._wire.forget()
                 return
             raise Refused(partition.error_code, f"fetch of {place} at {self.positions[place]}")

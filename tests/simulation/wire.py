@@ -92,6 +92,8 @@ class Wire:
     ):
         self.network = network
         self.name = name
+        self.retried = BUSY
+        """The errors of a fetch after which a reader retries."""
         self._host = network.host(name, lingers=may_linger)
         self._bootstrap = bootstrap
         self._sessions: dict[Address, _Session] = {}

@@ -35,12 +35,16 @@ class World:
         self.is_deposed: Callable[[Address, str], bool] = lambda address, group: False
         """Whether the broker with this address no longer coordinates a group."""
         self.surprises: list[str] = []
+        self.retried = BUSY
+        """The errors of a fetch after which readers retry."""
         self.is_ending = False
         """Set when consumers that would go on for ever should stop."""
         self._value = 0
 
     def wire(self, name: str, *, may_linger: bool) -> Wire:
-        return Wire(self.network, name, self.bootstrap, may_linger=may_linger)
+        wire = Wire(self.network, name, self.bootstrap, may_linger=may_linger)
+        wire.retried = self.retried
+        return wire
 
     def new_value(self) -> int:
         """A value that was never used before."""

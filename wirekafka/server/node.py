@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from wirekafka.server.connections.connection import Connection
     from wirekafka.server.connections.request_memory import LimitedOwner
     from wirekafka.server.tiering.tiering import Tiering
+    from wirekafka.server.tiering.work import Run
     from wirekafka.tiered.store import Store
 
 
@@ -84,6 +85,8 @@ class Platform:
     store_blocks: bool = False
     """Whether requests to `store` may block, so that they run in threads; a simulated store does
     not."""
+    store_run: Run | None = None
+    """Runs the requests to `store`; None is at once, or in threads if they block."""
     sync: Sync = sync_in_thread
     """Runs the fsyncs of the metadata log; `sync_inline` for simulated disks."""
     cluster_id: str | None = None
@@ -268,7 +271,10 @@ class Node:
         check_metadata_manager(self._config)
         store = self._platform.store
         layout = opened_layout(self._config, store)
-        run = None if store is None or self._platform.store_blocks else run_inline
+        if store is None or self._platform.store_blocks:
+            run = None
+        else:
+            run = self._platform.store_run or run_inline
         self.tiering = self.broker.tiering = Tiering(self.broker, layout, run)
 
     def _stop_periodic_work(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.simulation.cluster.simulation import simulate
+from tests.simulation.simulation import Result
 from wirekafka.coordinator.transactions.markers import MarkerWriter
 from wirekafka.log.directories.ordered_log import OrderedLog
 from wirekafka.log.producers import ProducerStates
@@ -28,6 +29,7 @@ class Defect:
     introduce: Callable[[Patch], None]
     kinds: frozenset[str]
     seed: int
+    simulate: Callable[[int], Result] = simulate
 
     @property
     def name(self) -> str:
@@ -38,7 +40,7 @@ class Defect:
         """Whether a seed finds it."""
         with pytest.MonkeyPatch.context() as patch:
             self.introduce(patch)
-            violations = simulate(seed).violations
+            violations = self.simulate(seed).violations
         return any(violation.split(" ")[0] in self.kinds for violation in violations)
 
 

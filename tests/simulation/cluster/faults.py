@@ -4,7 +4,7 @@ changing, so that a failing seed can be shrunk."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ _POWER_CUTS = (
 )
 """What a power cut leaves. Not sectors out of order: a log in which a valid batch follows an
 invalid one is not opened without a repair, and several batches may not be synced yet."""
-_KINDS = {
+KINDS = {
     "break_connections": 3,
     "cut_off": 4,
     "kill": 3,
@@ -56,14 +56,19 @@ class Fault:
         return f"{self.number}: {self.kind} at {self.at_s:.3f} s"
 
 
-def planned(seed: int) -> list[Fault]:
-    """The faults of a seed, by time."""
+def planned(
+    seed: int, weighted: Mapping[str, int] = KINDS, always: Mapping[str, int] | None = None
+) -> list[Fault]:
+    """The faults of a seed, by time: of some of the `weighted` kinds, and of those `always`."""
     random = Random(f"plan {seed}")
     length_s = random.choice((10.0, 15.0, 25.0))
     interval_s = random.choice((0.5, 1.0, 3.0))
     # Few kinds at once find what a mixture of all hides.
-    kinds = random.sample(list(_KINDS), random.choice((2, 4, len(_KINDS))))
-    weights = [_KINDS[kind] for kind in kinds]
+    kinds = random.sample(list(weighted), random.choice((2, 4, len(weighted))))
+    weights = [weighted[kind] for kind in kinds]
+    if always is not None:
+        kinds += always
+        weights += always.values()
     faults: list[Fault] = []
     at_s = random.expovariate(1 / interval_s)
     while at_s < length_s:
@@ -77,6 +82,10 @@ def planned(seed: int) -> list[Fault]:
 class Faults:
     """Causes the planned faults, and ends them all in the end."""
 
+    kinds: Mapping[str, int] = KINDS
+    always: Mapping[str, int] | None = None
+    """Kinds that are in the plan of every seed."""
+
     def __init__(self, simulation: Simulation, left_out: Collection[int] = ()):
         self._simulation = simulation
         self._network = simulation.network
@@ -85,7 +94,7 @@ class Faults:
         self._left_out = left_out
         self._lost_by: Member | None = None
         """The node that a power cut may have cost what it had not synced, until it is in sync."""
-        self.plan = planned(simulation.seed)
+        self.plan = planned(simulation.seed, self.kinds, self.always)
 
     async def run(self) -> None:
         """Cause each fault at its time, and return when all are over."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random as global_random
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Coroutine
 from random import Random
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.simulation.cluster.clients import Clients
 from tests.simulation.cluster.faults import Faults
 from tests.simulation.cluster.health import Health
 from tests.simulation.cluster.member import Member
-from tests.simulation.cluster.shape import REPLICAS, Shape
+from tests.simulation.cluster.shape import REPLICAS, NodeSpec, Shape
 from tests.simulation.loop import Stuck, VirtualLoop
 from tests.simulation.network import Network
 from tests.simulation.node import new_loop
@@ -46,11 +46,18 @@ class Unhealed(Exception):
 
 def simulate(seed: int, *, keeps_trace: bool = False, left_out: Collection[int] = ()) -> Result:
     """Run one seed from the beginning to the end, without the faults of these numbers."""
+    return simulated(Simulation, seed, keeps_trace=keeps_trace, left_out=left_out)
+
+
+def simulated(
+    kind: type[Simulation], seed: int, *, keeps_trace: bool, left_out: Collection[int]
+) -> Result:
+    """Run one seed of a kind of simulation."""
     # Nodes draw the jitter of their retries from the process's generator.
     state = global_random.getstate()
     global_random.seed(seed)
     loop = new_loop()
-    simulation = Simulation(seed, loop, Trace(keeps=keeps_trace, has_bytes=False), left_out)
+    simulation = kind(seed, loop, Trace(keeps=keeps_trace, has_bytes=False), left_out)
     errors = LoggedErrors()
     logger = logging.getLogger("wirekafka")
     was_propagating, logger.propagate = logger.propagate, False
@@ -83,11 +90,8 @@ class Simulation:
         # One random generator each, so that a further client does not change all the others.
         self.random = Random(f"cluster {seed}")
         self.network = Network(loop, Random(f"cluster network {seed}"), trace)
-        self.shape = Shape.drawn(self.random)
-        self.members = {
-            spec.id: Member(self.network, spec, self.shape, Random(f"member {seed} {spec.id}"))
-            for spec in self.shape.specs
-        }
+        self.shape = self.drawn_shape()
+        self.members = {spec.id: self.new_member(spec) for spec in self.shape.specs}
         brokers = [each.address for each in self.members.values() if each.spec.is_broker]
         self.world = World(self.network, Random(f"clients {seed}"), brokers)
         for member in self.members.values():
@@ -98,8 +102,39 @@ class Simulation:
         self.is_healing = False
         """Set when all faults have ended."""
         self.health = Health(self)
-        self.checks = Checks(self)
-        self.faults = Faults(self, left_out)
+        self.checks = self.new_checks()
+        self.faults = self.new_faults(left_out)
+
+    def drawn_shape(self) -> Shape:
+        """The nodes, and their configuration."""
+        return Shape.drawn(self.random)
+
+    def new_member(self, spec: NodeSpec) -> Member:
+        """One of the nodes."""
+        return Member(self.network, spec, self.shape, Random(f"member {self.seed} {spec.id}"))
+
+    def new_checks(self) -> Checks:
+        """What the nodes are checked for."""
+        return Checks(self)
+
+    def new_faults(self, left_out: Collection[int]) -> Faults:
+        """What goes wrong."""
+        return Faults(self, left_out)
+
+    async def prepare(self) -> None:
+        """Create the topics."""
+        await self.world.prepare(REPLICAS, self.shape.topic_configs)
+
+    def writers(self, clients: Clients) -> list[Coroutine[Any, Any, None]]:
+        """Clients that end by themselves."""
+        return clients.writers()
+
+    def consumers(self, clients: Clients) -> list[Coroutine[Any, Any, None]]:
+        """Clients that go on until the world ends."""
+        return clients.consumers()
+
+    async def come_to_rest(self) -> None:
+        """Wait for what goes on after all clients have ended, apart from the last reader."""
 
     def note(self, what: str) -> None:
         """Note an event."""
@@ -140,9 +175,9 @@ class Simulation:
             self.loop.create_task(self._supervise(each)) for each in self.members.values()
         ]
         await self._until_whole("start")
-        await self.world.prepare(REPLICAS, self.shape.topic_configs)
+        await self.prepare()
         clients = Clients(self)
-        finite, endless = clients.writers(), clients.consumers()
+        finite, endless = self.writers(clients), self.consumers(clients)
         self._choose_network_faults()
         writers = [self.loop.create_task(each) for each in finite]
         consumers = [self.loop.create_task(each) for each in endless]
@@ -155,6 +190,7 @@ class Simulation:
         await self._finish(consumers, "consumers")
         if clients.has_transactions:
             await self._until_transactions_end()
+        await self.come_to_rest()
         epochs, wire = None, self.world.wire("drain", may_linger=False)
         while epochs != self.health.leader_epochs():
             # A leader that was just elected learns the high watermark from its followers: it

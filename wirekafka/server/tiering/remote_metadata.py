@@ -53,7 +53,8 @@ class RemoteMetadata:
     def __init__(self, broker: Broker, options: MetadataTopicOptions):
         self._broker = broker
         self._options = options
-        self._wanted: set[TieredPartition] = set()
+        self._wanted: dict[TieredPartition, None] = {}
+        """In the order in which they came."""
         self._followed: dict[int, _Followed] = {}
         self.deleted: Callable[[bytes], None] = _ignore
         """Called with the id of each segment whose deletion has begun, on any broker."""
@@ -62,7 +63,7 @@ class RemoteMetadata:
 
     def follow(self, partition: TieredPartition) -> None:
         """Follow a partition's metadata from now on."""
-        self._wanted.add(partition)
+        self._wanted[partition] = None
         self._assign()
 
     def follow_led(self) -> None:
@@ -79,7 +80,7 @@ class RemoteMetadata:
 
     def unfollow(self, partition: TieredPartition) -> None:
         """A partition is no longer here; its metadata partition is followed all the same."""
-        self._wanted.discard(partition)
+        self._wanted.pop(partition, None)
 
     def states(self, partition: TieredPartition) -> SegmentStates | None:
         """The segments of a partition; None while older records are still being read."""

@@ -199,7 +199,7 @@ class Tiering:
         broker's metadata may be older than the segments.
         """
         now_ms = self._broker.clock.now_ms()
-        found = {each for each, _ in self.metadata.led_here() if self._is_orphaned(each)}
+        found = [each for each, _ in self.metadata.led_here() if self._is_orphaned(each)]
         self._orphans = {each: self._orphans.get(each, now_ms) for each in found}
         for partition, since_ms in self._orphans.items():
             if now_ms - since_ms >= _ORPHANED_MS:

@@ -1,0 +1,1 @@
+"""Clusters with tiered topics, whose object store fails, delays and loses answers."""
