@@ -68,6 +68,8 @@ class Shape:
     """The jars of another release of Apache Kafka, by node."""
     class_path: str = ""
     """Further classes of Apache Kafka's nodes."""
+    has_racks: bool = False
+    """Whether each broker is in a rack of its own (`rack_of`)."""
     records: Sequence[Message] = ()
     """The first records of the cluster; by default its features, at their newest levels."""
     snapshot_end: int = 0
@@ -127,10 +129,10 @@ class Node:
     def _further(self, directories: int) -> list[Path]:
         return [self.directory / f"data{number}" for number in range(2, directories + 1)]
 
-    def written(self) -> str:
-        """The end of what the process has written."""
+    def written(self, most: int = 2000) -> str:
+        """The end of what the process has written: so many characters of each log."""
         parts = [path for path in (self.log, self.directory / "server.log") if path.exists()]
-        return "\n".join(part.read_text()[-2000:] for part in parts)
+        return "\n".join(part.read_text()[-most:] for part in parts)
 
 
 class Cluster:
@@ -290,6 +292,8 @@ class Cluster:
             )
         if node.is_broker:
             properties["inter.broker.listener.name"] = "PLAINTEXT"
+            if self._shape.has_racks:
+                properties["broker.rack"] = rack_of(node.id)
         return properties
 
     def _format(self, node: Node) -> None:
@@ -318,6 +322,11 @@ class Cluster:
         ]
         version = KRaftVersionRecord(kraft_version=1)
         return quorum_records(version, VoterSet.of(voters).to_record())
+
+
+def rack_of(id: int) -> str:
+    """The rack of a broker, in a cluster that has racks."""
+    return f"rack-{id}"
 
 
 def _nodes(shape: Shape, directory: Path) -> list[Node]:

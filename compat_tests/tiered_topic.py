@@ -46,6 +46,7 @@ class TieredTopic:
     def __init__(self, bootstrap: str, tier: Path, name: str, configs: Mapping[str, str]):
         self.bootstrap = bootstrap
         self.name = name
+        self.tier = tier
         self._tier = tier / "kafka-tiered-storage"
         self._wire = Wire.to(bootstrap)
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -152,6 +153,12 @@ class TieredTopic:
             for isolation in (0, 1)
         }
 
+    def preferred_replica(self, rack: str) -> int:
+        """From which replica a client in a rack is to read; -1 for the leader (KIP-392)."""
+        found = self._partition_fetched(0, 0, 200_000, rack)
+        preferred: int = found.preferred_read_replica
+        return preferred
+
     def metadata(self) -> list[MetadataRecord]:
         """The records about the topic in `__remote_log_metadata`, partition by partition."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "metadata"})
@@ -171,7 +178,7 @@ class TieredTopic:
         consumer.close()
         return found
 
-    def read_all(self) -> int:
+    def read_all(self, **options: str) -> int:
         """Read the whole topic by librdkafka; how many records it has, whose offsets must rise."""
         end_offset = offset(self.bootstrap, self.name, LATEST)[2]
         consumer = Consumer(
@@ -180,6 +187,7 @@ class TieredTopic:
                 "group.id": "reader",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
+                **{name.replace("_", "."): value for name, value in options.items()},
             }
         )
         consumer.assign([TopicPartition(self.name, 0, 0)])
@@ -211,12 +219,14 @@ class TieredTopic:
         def is_settled() -> bool:
             local = offset(self.bootstrap, self.name, EARLIEST_LOCAL)[2]
             tiered = offset(self.bootstrap, self.name, LATEST_TIERED)[2]
-            return local == tiered + 1 and (tiered_up_to is None or tiered >= tiered_up_to)
+            is_enough = tiered_up_to is None or tiered >= tiered_up_to
+            assert local == tiered + 1 and is_enough, (local, tiered)
+            return True
 
         eventually(is_settled, timeout_s=30)
         return self
 
-    def _fetch(self, start: int, isolation: int, max_bytes: int) -> Any:
+    def _partition_fetched(self, start: int, isolation: int, max_bytes: int, rack: str = "") -> Any:
         kind = FetchRequest.Topic
         part = kind.Partition(
             partition=0, fetch_offset=start, partition_max_bytes=max_bytes, current_leader_epoch=-1
@@ -229,8 +239,12 @@ class TieredTopic:
             isolation_level=isolation,
             session_epoch=-1,
             topics=[kind(topic=self.name, partitions=[part])],
+            rack_id=rack,
         )
-        found = self._wire.ask(request, 12).responses[0].partitions[0]
+        return self._wire.ask(request, 12).responses[0].partitions[0]
+
+    def _fetch(self, start: int, isolation: int, max_bytes: int) -> Any:
+        found = self._partition_fetched(start, isolation, max_bytes)
         records = bytes(found.records or b"")
         whole = [
             (header.base_offset, header.end_offset, header.size_bytes)

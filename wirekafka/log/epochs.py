@@ -78,7 +78,7 @@ class LeaderEpochs:
         self._changed()
 
     def keep(self) -> None:
-        """Sync the file whenever it is written, as that of a log whose oldest records are remote.
+        """Sync the file whenever it is written; for logs whose oldest records are remote.
 
         A power cut may take a file away that is not synced. It is then made again from the batches
         of the log; the leader epochs of batches that are not here would be lost.
