@@ -185,7 +185,7 @@ class Wirekafka:
         environment = {
             name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
         }
-        with _running(command, directory, target, environment) as up:
+        with running(command, directory, target, environment) as up:
             yield up
 
 
@@ -207,7 +207,7 @@ class ApacheKafka:
         if security is not Security.NONE:
             target.secured, options = Secured.at_new_port(directory, security)
             _add_listener(directory / "server.properties", target.secured, options)
-        with _running(command, directory, target, dict(os.environ)) as up:
+        with running(command, directory, target, dict(os.environ)) as up:
             yield up
 
 
@@ -243,7 +243,7 @@ def _add_listener(properties: Path, secured: Secured, options: dict[str, str]) -
 
 
 @contextmanager
-def _running(
+def running(
     command: Sequence[str], directory: Path, target: Target, environment: dict[str, str]
 ) -> Iterator[Target]:
     processes: list[subprocess.Popen[bytes]] = []

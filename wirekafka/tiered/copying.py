@@ -18,7 +18,7 @@ from wirekafka.tiered.remote_segment import RemoteSegment, TieredPartition
 from wirekafka.tiered.store import StoreError
 
 _AS_LOCAL = -1
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)

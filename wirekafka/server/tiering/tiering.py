@@ -27,8 +27,8 @@ from wirekafka.tiered.store import StoreError
 
 logger = logging.getLogger(__name__)
 
-_CHUNK_CACHE_BYTES = 64 << 20
-_INDEX_CACHE_BYTES = 32 << 20
+_CHUNK_CACHE_BYTES = 32 << 20
+_INDEX_CACHE_BYTES = 16 << 20
 _ORPHANED_MS = 60_000
 _COPY, _EXPIRE, _DELETION = "copy", "expire", "deletion"
 _Work = Callable[[], Awaitable[None]]
