@@ -38,6 +38,7 @@ NAMED = (ARCHITECTURE, CONTRIBUTING)
 READ_WITH_THE_CODE = (
     DOCS / "explanation" / "high-watermark.md",
     DOCS / "explanation" / "how-kafka-works.md",
+    DOCS / "explanation" / "reader.md",
     DOCS / "explanation" / "tiered.md",
     WHERE_TO_START,
 )

@@ -84,9 +84,7 @@ def command(
     if group is not None and partition:
         raise CliError("--group and --partition: a group shares out the partitions itself")
     limits = ConsumeLimits(max_messages, timeout, at_end)
-    write = (
-        _json_line if as_json else _Template(template, _visible if sys.stdout.isatty() else _raw)
-    )
+    write = json_line if as_json else _Template(template, _visible if sys.stdout.isatty() else _raw)
     with Client(bootstrap, command_config) as client:
         fetcher = TopicFetcher(client, topic, committed_only=committed_only)
         if group is None:
@@ -266,20 +264,23 @@ def _piece(token: bytes, record: FetchedRecord) -> bytes:
             return b"%"
 
 
-def _json_line(record: FetchedRecord) -> bytes:
+def json_line(record: FetchedRecord) -> bytes:
+    """A record as one line of JSON."""
     fields: dict[str, Any] = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        **_text("key", record.key),
-        **_text("value", record.value),
-        "headers": [{"name": name, **_text("value", value)} for name, value in record.headers],
+        **text_fields("key", record.key),
+        **text_fields("value", record.value),
+        "headers": [
+            {"name": name, **text_fields("value", value)} for name, value in record.headers
+        ],
     }
     return json_text(fields).encode() + b"\n"
 
 
-def _text(name: str, data: bytes | None) -> dict[str, str | None]:
+def text_fields(name: str, data: bytes | None) -> dict[str, str | None]:
     """Bytes as text under `name`, or as base64 under another name if they are not UTF-8."""
     try:
         return {name: None if data is None else data.decode()}

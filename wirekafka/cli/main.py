@@ -34,6 +34,14 @@ COMMANDS = {
         "wirekafka.cli.repair",
         "Find corrupt batches in a log directory, or truncate a log.",
     ),
+    "export": (
+        "wirekafka.cli.export",
+        "Write a topic of a log directory or a store to a Parquet, JSON or CSV file.",
+    ),
+    "replay": (
+        "wirekafka.cli.replay",
+        "Produce the records of a log directory or a store again, at their pace.",
+    ),
     "dump-log": ("wirekafka.cli.dump_log", "Print the batches and records of a log file."),
 }
 

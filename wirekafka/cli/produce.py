@@ -147,7 +147,7 @@ def command(
         headers=tuple((k, v.encode()) for k, v in pairs(header, "--header").items()),
     )
     with Client(bootstrap, command_config) as client:
-        producer = BatchProducer(client, topic, _codec(compression), _acks(acks))
+        producer = BatchProducer(client, topic, codec_named(compression), _acks(acks))
         for number, line in enumerate(_lines(producer), 1):
             record, own = _record(line, number, line_format)
             producer.add(record, partition if own is None else own)
@@ -233,7 +233,8 @@ def _request(topic: str, partition: int, batch: bytes, acks: int) -> ProduceRequ
     )
 
 
-def _codec(name: str) -> Codec:
+def codec_named(name: str) -> Codec:
+    """The codec of a --compression option."""
     if name.upper() not in Codec.__members__:
         raise CliError(f"no compression {name!r}: none, gzip, snappy, lz4 or zstd")
     return Codec[name.upper()]

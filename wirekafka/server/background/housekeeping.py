@@ -190,16 +190,14 @@ class Housekeeping:
         self._checkpointed = offsets
 
     def _checkpoint_high_watermarks(self) -> None:
-        """Write the high watermarks in a thread, if any has changed and there are followers.
+        """Write the high watermarks in a thread, if any has changed.
 
-        They are not needed without followers: the whole log is then committed after a restart.
+        Without followers the broker itself does not need them, as the whole log is then committed
+        after a restart; but whoever reads its files ends there (`wirekafka.reader`).
         """
-        broker = self._broker
-        if self._is_checkpointing or not any(
-            len(partition.replicas) > 1 for partition in broker.partitions.values()
-        ):
+        if self._is_checkpointing:
             return
-        high_watermarks = broker.high_watermarks()
+        high_watermarks = self._broker.high_watermarks()
         if high_watermarks == self._high_watermarks:
             return
 

@@ -1,0 +1,95 @@
+"""`wirekafka export` and `wirekafka replay`, from the directories of a broker that runs and of one
+that is gone."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tarfile
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.test_records import read
+from tests.directories import contents
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("kafka")
+    with tarfile.open(contents.archive("4.4.0")) as archive:
+        archive.extractall(path, filter="data")
+    return path / "data"
+
+
+def test_a_topic_becomes_a_parquet_file(run: Run, directory: Path, tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    outcome = run("export", str(directory), contents.EVENTS, str(path), "--headers")
+    assert (outcome.status, outcome.err) == (0, f"15 records in {path}\n")
+    table = pq.read_table(path)
+    assert table.column_names[:2] == ["key", "value"] and table.column_names[-1] == "headers"
+    assert table.column("value").to_pylist() == [value for _, _, value in contents.events()]
+    assert [each.name for each in tmp_path.iterdir()] == ["events.parquet"]
+
+
+def test_a_part_by_time_and_offset_becomes_lines_of_json(
+    run: Run, directory: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "events.jsonl"
+    start = f"@{contents.events()[3][0]}"
+    where = ("--from", start, "--until", "7", "--partition", "0")
+    assert run("export", str(directory), contents.EVENTS, str(path), *where).status == 0
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["offset"] for line in lines] == [3, 4, 5, 6]
+    assert [line["key"] for line in lines] == ["key 3", "key 4", "key 5", "key 6"]
+
+
+def test_what_is_not_committed_is_exported_on_request(
+    run: Run, directory: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "ledger.csv"
+    run("export", str(directory), contents.LEDGER, str(path))
+    with path.open(newline="") as file:
+        assert [row["value"].encode() for row in csv.DictReader(file)] == list(contents.COMMITTED)
+    run("export", str(directory), contents.LEDGER, str(path), "--read-uncommitted", "--to-log-end")
+    with path.open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == len(contents.COMMITTED + contents.ABORTED)
+
+
+def test_wrong_sources_are_named_in_one_line(run: Run, directory: Path, tmp_path: Path) -> None:
+    path = str(tmp_path / "x.csv")
+    for words, message in (
+        ((str(tmp_path / "none"), "t", path), "cannot be read"),
+        ((str(directory), "none", path), "has no topic none"),
+        ((str(directory), contents.EVENTS, path + ".xls"), "the format is chosen by"),
+        ((str(directory), contents.EVENTS, path, "--from", "monday"), "no offset"),
+    ):
+        outcome = run("export", *words)
+        assert outcome.status == 1 and outcome.err.count("\n") == 1
+        assert message in outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_records_are_replayed_with_their_gaps(run: Run, directory: Path) -> None:
+    run("topics", "create", "again", "--partitions", "1")
+    began = time.monotonic()
+    outcome = run(
+        *("replay", str(directory), contents.EVENTS, "--to", _bootstrap(), "--topic", "again"),
+        *("--speed", "20x", "--until", "11"),
+    )
+    assert (outcome.status, outcome.err) == (0, "11 records to again\n")
+    # There were ten seconds between the first and the last.
+    assert time.monotonic() - began >= 0.5
+    found = read(run, "again")
+    assert [(each["timestamp"], each["key"]) for each in found] == [
+        (timestamp, key.decode()) for timestamp, key, _ in contents.events()[:11]
+    ]
+
+
+def _bootstrap() -> str:
+    import os
+
+    return os.environ["WIREKAFKA_BOOTSTRAP"]
