@@ -1,6 +1,10 @@
 # Each works on a fresh clone. `make bench BENCH=--quick` takes four minutes.
 .PHONY: demo check test test-all simulate bench spark-matrix docs lint package clean
 
+# Compiled modules are kept, also where the environment says otherwise: else each of the many
+# processes that tests start compiles the broker again, for a second of CPU.
+export PYTHONDONTWRITEBYTECODE :=
+
 demo:
 	@.ci/set-up
 	@.venv/bin/python -m spark_examples.demo $(DEMO)
