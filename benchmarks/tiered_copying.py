@@ -95,7 +95,7 @@ class Apache:
     def start(self, directory: Path) -> Iterator[Target]:
         lines = "".join(f"{name}={value}\n" for name, value in _settings(directory).items())
         port, command = apache_kafka.prepare(directory, START_SCRIPT_JVM, lines)
-        command = tiered.with_storage(command, directory)
+        command = tiered.with_storage(command)
         target = Target(self.name, "127.0.0.1", port, data=directory / "data")
         with running(command, directory, target, dict(os.environ)) as up:
             yield up

@@ -127,7 +127,7 @@ def _consumed(bootstrap: str, topic: str) -> list[Seen]:
     while True:
         message = consumer.poll(0.5)
         if message is not None and message.error() is None:
-            headers = tuple((name, value) for name, value in message.headers() or ())
+            headers = tuple((each[0], each[1]) for each in message.headers() or ())
             time = message.timestamp()[1]
             seen.append(Seen(message.offset(), time, message.key(), message.value(), headers))
         [position] = consumer.position([TopicPartition(topic, 0)])

@@ -43,7 +43,7 @@ def main() -> None:
             write(directory, arguments.topic, year)
         spark = kafka_session("stored-year", **{"spark.jars.packages": ""})
         spark.dataSource.register(Source)
-        months = by_month(stored(spark, directory, arguments.topic)).toPandas()
+        months: pd.DataFrame = by_month(stored(spark, directory, arguments.topic)).toPandas()
         december = stored(
             spark,
             directory,

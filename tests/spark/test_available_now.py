@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark.sql.streaming.datasource", reason="Spark before 4.2")
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows  # type: ignore[import-not-found,unused-ignore]
 
 from tests.spark.known_log import KnownLog
 from wirekafka.reader.source import OffsetRange

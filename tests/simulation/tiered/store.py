@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
+from typing import TypeVar
 
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.tiered.threads import Threads
 from wirekafka.codec.batch import Buffer
 from wirekafka.tiered.store import ObjectMissing, StoredObject, StoreError
+
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
@@ -112,7 +115,7 @@ class StoreClient:
             raise ObjectMissing(key)
         return self._store.objects[key]
 
-    def _request(self, what: str, effect: Callable[[], object]) -> object:
+    def _request(self, what: str, effect: Callable[[], Result]) -> Result:
         store, faults, random = self._store, self._store.faults, self._store.random
         self._threads.check()
         store.requests += 1
