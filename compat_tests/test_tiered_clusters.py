@@ -341,7 +341,7 @@ def test_empty_followers_of_both_engines_begin_after_all_that_is_tiered(tiered: 
     assert tiered.topic(2).read_all() == 500
 
 
-@pytest.mark.parametrize("lost, elected", swept([(3, 2), (2, 3)], every=2))
+@pytest.mark.parametrize("lost, elected", swept([pytest.param(3, 2), pytest.param(2, 3)], every=2))
 def test_what_was_tiered_before_an_unclean_election_is_served_by_neither_engine(
     tiered: Tiered, lost: int, elected: int
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -114,6 +115,25 @@ def test_offsets_and_records_of_a_tiered_topic_are_those_of_apache_kafka(both: B
     pair.on_both(lambda topic: eventually(lambda: not topic.objects()))
 
 
+def test_the_retention_by_time_reaches_into_the_tier_as_in_apache_kafka(both: Both) -> None:
+    pair = both("old-and-new", message_timestamp_type="CreateTime")
+    now_ms = int(time.time() * 1_000)
+    day_ms = 86_400_000
+    # A segment has 20 batches. The time of a record decides, not the time of its arrival.
+    for age_days in (3, 1, 2, 0):
+        pair.on_both(lambda topic, age=age_days: topic.produce(20, now_ms - age * day_ms - 10_000))
+    pair.on_both(lambda topic: topic.settled(tiered_up_to=599))
+    assert len(pair.agree(TieredTopic.objects)) == 3 * 5
+
+    # The first segment goes; the third one is older than the limit, but the second is not.
+    configs = {"retention_ms": str(day_ms * 3 // 2), "local_retention_ms": "-2"}
+    assert pair.agree(lambda topic: topic.configure(**configs)) == ""
+    eventually(lambda: pair.ours.offsets()["-2 at isolation 0"][2] == 200)
+    pair.agree(TieredTopic.offsets)
+    pair.agree(lambda topic: topic.fetches((0, 199, 200, 400, 600)))
+    pair.agree(TieredTopic.objects)
+
+
 def test_transactions_in_the_tier_are_those_of_apache_kafka(both: Both) -> None:
     pair = both("transactional")
     transactions = [(2, True), (5, False), (1, True), (4, False), (3, True), (1, False), (4, True)]
@@ -158,21 +178,21 @@ def test_tiering_is_disabled_and_enabled_again_as_by_apache_kafka(both: Both) ->
     pair.agree(lambda topic: topic.fetches(range(0, 1_000, 90)))
 
 
-@pytest.mark.parametrize("time", ["earliest-local", "latest-tiered", "earliest-pending-upload"])
+@pytest.mark.parametrize("when", ["earliest-local", "latest-tiered", "earliest-pending-upload"])
 def test_apache_kafkas_tool_prints_the_offsets_of_tiers(
-    both: Both, tools: JavaTools, time: str
+    both: Both, tools: JavaTools, when: str
 ) -> None:
-    pair = both(f"asked-{time}")
+    pair = both(f"asked-{when}")
     pair.on_both(lambda topic: topic.produce(30, _FIRST_MS))
     pair.on_both(lambda topic: topic.settled(tiered_up_to=199))
     printed = pair.agree(
         lambda topic: tools.run(
             "kafka-get-offsets",
-            *("--bootstrap-server", topic.bootstrap, "--topic", topic.name, "--time", time),
+            *("--bootstrap-server", topic.bootstrap, "--topic", topic.name, "--time", when),
         )
     )
-    expected = 199 if time == "latest-tiered" else 200
-    assert printed == f"asked-{time}:0:{expected}\n"
+    expected = 199 if when == "latest-tiered" else 200
+    assert printed == f"asked-{when}:0:{expected}\n"
 
 
 def test_the_metadata_is_that_of_apache_kafka_and_printed_by_its_consumer(
@@ -198,6 +218,17 @@ def test_the_metadata_is_that_of_apache_kafka_and_printed_by_its_consumer(
         "DELETE_SEGMENT_STARTED": 2,
         "DELETE_SEGMENT_FINISHED": 2,
     }
+
+    files = sorted(map(str, _our_directory(pair).glob(f"{REMOTE_LOG_METADATA_TOPIC}-*/*.log")))
+    dumped = tools.run(
+        "kafka-dump-log", "--files", ",".join(files), "--remote-log-metadata-decoder"
+    )
+    lines = [line for line in dumped.splitlines() if ":described-0" in line]
+    assert Counter(re.findall(r"state=(\w+)", "\n".join(lines))) == states
+
+
+def _our_directory(pair: Pair) -> Path:
+    return pair.ours.tier.parent / "ours"
 
 
 def _comparable(record: MetadataRecord) -> str:
