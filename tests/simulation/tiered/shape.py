@@ -11,9 +11,11 @@ from typing import Self
 import pytest
 
 from tests.simulation.cluster.shape import MIN_ISR, REPLICAS, NodeSpec, Shape
+from tests.simulation.tiered.threads import VirtualEvent
 from wirekafka.config.own import TIER
 from wirekafka.server.tiering import copier, copies, remote_metadata, tiering
 from wirekafka.server.tiering.settings import CLASS_NAME, LOCAL_CLASS
+from wirekafka.tiered import byte_cache
 
 REQUEST_MS = 3_000
 READ_BACK_MS = 2_000
@@ -80,7 +82,10 @@ class TieredShape(Shape):
 
 @contextmanager
 def short_limits() -> Iterator[None]:
-    """What takes minutes takes seconds: uploads, and until what nobody continues is deleted."""
+    """What takes minutes takes seconds: uploads, and until what nobody continues is deleted.
+
+    What jobs of the store wait for happens in virtual time too.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(copies, "_COPY_MS", 2_000)
         patch.setattr(copies, "_MARGIN_MS", 8_000)
@@ -88,4 +93,5 @@ def short_limits() -> Iterator[None]:
         patch.setattr(remote_metadata, "READ_BACK_MS", READ_BACK_MS)
         patch.setattr(copier, "_DELETE_LIMIT_MS", 2_000)
         patch.setattr(tiering, "_ORPHANED_MS", 4_000)
+        patch.setattr(byte_cache, "Event", VirtualEvent)
         yield

@@ -17,7 +17,7 @@ from tests.simulation.tiered.store import SimulatedStore, StoreClient
 from tests.simulation.tiered.threads import Threads
 from wirekafka.tiered.store import StoreError
 
-SEEDS = seeds("WIREKAFKA_TIERED_SEEDS", usual=8, thorough=1_000)
+SEEDS = seeds("WIREKAFKA_TIERED_SEEDS", usual=6, thorough=1_000)
 
 
 @pytest.mark.timeout(3_600)

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 from greenlet import getcurrent, greenlet
 
 from tests.simulation.disk import Crash
 from tests.simulation.loop import VirtualLoop
+
+_CURRENT: ContextVar[Threads] = ContextVar("threads")
+"""The threads that the present job is one of."""
+_LOOK_S = 0.001
+"""How often a job that waits for another one looks whether that has happened."""
+
+
+class VirtualEvent:
+    """Stands for `threading.Event` among jobs."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        self._is_set = True
+
+    def wait(self) -> bool:
+        while not self._is_set:
+            _CURRENT.get().wait(_LOOK_S)
+        return True
 
 
 class Threads:
@@ -28,6 +48,7 @@ class Threads:
         future = self._loop.create_future()
 
         def work() -> None:
+            _CURRENT.set(self)
             result, failure = None, None
             try:
                 result = job()
@@ -67,8 +88,11 @@ class Threads:
     def end(self) -> None:
         """End all jobs where they wait, as the end of a process does."""
         self.is_dead = True
+        current = getcurrent()  # A job, if it has ended the process by an operation of the disk.
         for thread in list(self._live):
-            thread.throw(Crash("the process has ended"))
+            if thread is not current:
+                thread.parent = current  # Where it goes on afterwards.
+                thread.throw(Crash("the process has ended"))
 
     def _go_on(self, thread: greenlet) -> None:
         if not self.is_dead:
