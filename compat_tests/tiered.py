@@ -41,10 +41,12 @@ def settings(tier: Path) -> dict[str, str]:
 
 
 @contextmanager
-def tiered_kafka(directory: Path, tier: Path, more: Mapping[str, str] = {}) -> Iterator[str]:
+def tiered_kafka(
+    directory: Path, tier: Path, more: Mapping[str, str] = {}, jvm: Sequence[str] = SMALL_JVM
+) -> Iterator[str]:
     """Yields HOST:PORT of a new Apache Kafka broker that tiers topics in a directory."""
     directory.mkdir(exist_ok=True)
-    port, command = prepare(directory, SMALL_JVM, _lines({**settings(tier), **more}))
+    port, command = prepare(directory, jvm, _lines({**settings(tier), **more}))
     with running(with_storage(command), directory, port) as bootstrap:
         yield bootstrap
 

@@ -33,6 +33,7 @@ _ROUNDED_TO = 100
 _COLOURS = {
     "cli": "#7c5cbf",
     "console": "#7c5cbf",
+    "spark": "#7c5cbf",
     "testing": "#7c5cbf",
     "client": "#7c5cbf",
     "server": "#2f6fb7",
@@ -43,6 +44,8 @@ _COLOURS = {
     "telemetry": "#2e8b57",
     "metadata": "#2e8b57",
     "replication": "#2e8b57",
+    "reader": "#b7791f",
+    "tables": "#b7791f",
     "tiered": "#b7791f",
     "runtime": "#2e8b57",
     "security": "#a23e6b",
