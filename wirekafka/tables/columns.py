@@ -41,7 +41,7 @@ class Decoded:
         return len(self.fields)
 
 
-class Column(Protocol):
+class ArrowColumn(Protocol):
     """One column of the rows that are being collected."""
 
     def add(self, records: Decoded) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wirekafka.codec.batch import Buffer
 from wirekafka.tables.bodies import LARGEST_BATCH_RECORDS, Bodies, next_bodies, reencoded
 from wirekafka.tables.columns import (
-    Column,
+    ArrowColumn,
     Decoded,
     HeaderLists,
     Numbers,
@@ -181,7 +181,7 @@ class Rows:
         return Decoded(data, batches, fields, offsets, headers)
 
 
-def _column(name: str, topic: str, partition: int) -> Column:
+def _column(name: str, topic: str, partition: int) -> ArrowColumn:
     match name:
         case "key":
             return Octets(lambda records: records.fields.keys)
