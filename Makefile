@@ -12,7 +12,7 @@ demo:
 # Before each commit, in under a minute with mypy's cache: linters, types, and the tests of the
 # folders that need no Java and open no sockets.
 PURE = tests/codec tests/config tests/coordinator tests/log tests/metadata \
-	tests/metrics tests/quotas tests/replication tests/security tests/telemetry
+	tests/metrics tests/quotas tests/replication tests/security tests/tables tests/telemetry
 check:
 	@.ci/set-up --without-java
 	@.venv/bin/ruff format --check .

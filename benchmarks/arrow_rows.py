@@ -1,7 +1,7 @@
 """Measures record batches becoming Arrow record batches: `python -m benchmarks.arrow_rows`.
 
-Figures are CPU time of one core, the best of several turns of some milliseconds each: on a machine
-with other work, longer turns measure that work too. The candidates that were tried are measured
+Figures are CPU time of one core, the best of several rounds of some milliseconds each: on a machine
+with other work, longer ones measure that work too. The candidates that were tried are measured
 beside the ones that are used.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from random import Random
 from typing import NamedTuple
@@ -28,8 +28,8 @@ from wirekafka.tables.rows import SCHEMA, Rows
 from wirekafka.tables.scan import Int64s, scan
 from wirekafka.tables.varints import BufferViews
 
-_LOG_BYTES = 4 << 20
-_TURNS = 40
+_RECORDS = 20_000
+_ROUNDS = 20
 _TIME_MS = 1_700_000_000_000
 
 
@@ -50,12 +50,12 @@ class Shape(NamedTuple):
 
 
 def log_of(shape: Shape) -> bytes:
-    """A log of some MiB; its values are random hexadecimal digits, which compress to half."""
+    """A log of 20,000 records; its values are random hexadecimal digits, which compress to half."""
     random = Random(1)
     headers = (("trace", b"0123456789abcdef"), ("source", None)) if shape.has_headers else ()
     found: list[bytes] = []
     offset = 0
-    while offset * shape.value_bytes < _LOG_BYTES:
+    while offset < _RECORDS:
         records = []
         for index in range(offset, offset + shape.in_batch):
             value = random.randbytes(shape.value_bytes // 2).hex().encode()
@@ -97,13 +97,24 @@ def rows_of_objects(log: bytes) -> int:
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA).num_rows
 
 
-def cost_ns(work: Callable[[], object], turns: int) -> float:
-    """CPU time of one call in ns, the best of some turns."""
-    best = float("inf")
-    for _ in range(turns):
-        began_ns = time.process_time_ns()
-        work()
-        best = min(best, time.process_time_ns() - began_ns)
+class Work(NamedTuple):
+    """What is measured, and how many records each call is for."""
+
+    call: Callable[[], object]
+    records: int
+
+
+def costs_ns(works: Sequence[Work], rounds: int) -> list[float]:
+    """CPU time of each work in ns a record, the best of all rounds.
+
+    Each round does every work, so that other programs do not slow down all turns of one.
+    """
+    best = [float("inf")] * len(works)
+    for _ in range(rounds):
+        for index, (call, records) in enumerate(works):
+            began_ns = time.process_time_ns()
+            call()
+            best[index] = min(best[index], (time.process_time_ns() - began_ns) / records)
     return best
 
 
@@ -118,57 +129,54 @@ SHAPES = (
 )
 
 
-def measure_shapes(turns: int) -> Iterator[str]:
+def measure_shapes(rounds: int) -> Iterator[str]:
     """Rows of a table: records a second for each shape, and with fewer columns."""
     yield "| Records | All columns, million/s | Offset and key | Offset |"
     yield "|---|---|---|---|"
+    costs = iter(costs_ns([work for shape in SHAPES for work in _works(shape)], rounds))
     for shape in SHAPES:
-        rates = _rates(shape, turns)
-        yield f"| {shape} | {' | '.join(f'{rate:.2f}' for rate in rates)} |"
+        yield f"| {shape} | {' | '.join(f'{1000 / next(costs):.2f}' for _ in range(3))} |"
 
 
-def _rates(shape: Shape, turns: int) -> list[float]:
+def _works(shape: Shape) -> list[Work]:
     log = log_of(shape)
-    works = (
-        lambda: rows_of(log, headers=shape.has_headers),
-        lambda: rows_of(log, ["offset", "key"]),
-        lambda: rows_of(log, ["offset"]),
-    )
-    return [work() * 1000 / cost_ns(work, turns) for work in works]
+    count = rows_of(log)
+    return [
+        Work(lambda: rows_of(log, headers=shape.has_headers), count),
+        Work(lambda: rows_of(log, ["offset", "key"]), count),
+        Work(lambda: rows_of(log, ["offset"]), count),
+    ]
 
 
-def measure_candidates(turns: int) -> Iterator[str]:
+def measure_candidates(rounds: int) -> Iterator[str]:
     """Rows of a table: ns a record for each way of a step, for short and for long batches."""
     yield "| Step | Way | 20 a batch, ns a record | 80 a batch | 5,000 a batch |"
     yield "|---|---|---|---|---|"
-    cells: dict[str, list[str]] = {}
-    for in_batch in (20, 80, 5000):
-        for way, (work, count) in _ways(log_of(Shape(in_batch))).items():
-            is_slow = "object" in way or "join" in way
-            ns = cost_ns(work, 3 if is_slow else turns)
-            cells.setdefault(way, []).append(f"{ns / count:,.0f}")
-    for way, figures in cells.items():
-        yield f"| {way} | {' | '.join(figures)} |"
+    by_size = [_ways(log_of(Shape(in_batch))) for in_batch in (20, 80, 5000)]
+    costs = costs_ns([work for ways in by_size for work in ways.values()], rounds)
+    several = len(by_size[0])
+    for index, way in enumerate(by_size[0]):
+        yield f"| {way} | {' | '.join(f'{ns:,.0f}' for ns in costs[index::several])} |"
 
 
-def _ways(log: bytes) -> dict[str, tuple[Callable[[], object], int]]:
-    """What is measured, and of how many records each is a call."""
+def _ways(log: bytes) -> dict[str, Work]:
+    """The ways of each step, by step and name."""
     bodies = next_bodies(log, scan(log).table, 1 << 30)
     counts = bodies.batches["count"].astype(np.int64)
     place = (bodies.data, bodies.starts, bodies.stops, counts)
     values = fields.decode_fields(*place).values
     total, several = rows_of(log), int(counts.sum())
-    ways: dict[str, tuple[Callable[[], object], int]] = {
-        "whole | an object for each record": (lambda: rows_of_objects(log), total),
-        "whole | **used**": (lambda: rows_of(log), total),
-        "batches and checksums | **used**: a loop in Python": (lambda: scan(log), total),
+    ways = {
+        "whole | an object for each record": Work(lambda: rows_of_objects(log), total),
+        "whole | **used**": Work(lambda: rows_of(log), total),
+        "batches and checksums | **used**: a loop in Python": Work(lambda: scan(log), total),
     }
     for name, positions in POSITIONS.items():
-        ways[f"starts of records | {name}"] = (partial(positions, *place), several)
+        ways[f"starts of records | {name}"] = Work(partial(positions, *place), several)
     decode = partial(fields.decode_fields, *place)
-    ways["starts and fields | **used**: a field of all records at once"] = (decode, several)
+    ways["starts and fields | **used**: a field of all records at once"] = Work(decode, several)
     for name, copy in COPIES.items():
-        ways[f"copies of values | {name}"] = (partial(copy, bodies.data, values), several)
+        ways[f"copies of values | {name}"] = Work(partial(copy, bodies.data, values), several)
     return ways
 
 
@@ -249,14 +257,14 @@ COPIES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=_TURNS)
-    turns = parser.parse_args().turns
+    parser.add_argument("--rounds", type=int, default=_ROUNDS)
+    rounds = parser.parse_args().rounds
     versions = f"numpy {np.__version__}, pyarrow {pa.__version__}"
     print(f"{platform.machine()}, Python {platform.python_version()}, {versions}\n")
-    for line in measure_candidates(turns):
+    for line in measure_candidates(rounds):
         print(line)
     print()
-    for line in measure_shapes(turns):
+    for line in measure_shapes(rounds):
         print(line)
 
 

@@ -87,6 +87,7 @@ def test_the_batches_before_and_after_a_malformed_one_can_be_read() -> None:
         assert rows.count == rows.take().num_rows == 180
 
 
+@pytest.mark.long
 def test_a_decompression_bomb_is_refused_before_it_is_inflated() -> None:
     batch = encode_batch(
         [Record(value=bytes(43 << 20)) for _ in range(3)],
@@ -106,6 +107,7 @@ def test_broken_compression_is_damage(codec: Codec) -> None:
     assert reason in damage_of(with_right_checksum(batch)).reason
 
 
+@pytest.mark.long
 def test_random_bytes_in_records_are_damage_just_where_the_slow_decoder_says_so() -> None:
     accepted = 0
     for seed in range(1500):
@@ -132,6 +134,7 @@ def test_random_bytes_in_records_are_damage_just_where_the_slow_decoder_says_so(
     assert 100 < accepted < 1400
 
 
+@pytest.mark.long
 def test_cut_and_flipped_logs_raise_damage_or_end_early() -> None:
     for seed in range(100):
         random = Random(seed)

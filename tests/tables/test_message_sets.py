@@ -57,6 +57,7 @@ def expected_row(record: Record, magic: int, timestamp_type: int = 0) -> dict:
     return row_of(record, timestamp_type if magic else -1)
 
 
+@pytest.mark.long
 def test_generated_message_sets_have_their_records() -> None:
     for seed in range(60):
         random = Random(seed)
@@ -122,6 +123,7 @@ def test_the_wrong_header_checksum_of_old_lz4_frames_is_no_damage() -> None:
     assert fast_rows(bytes(log))["value"].to_pylist() == [b"v" * 99]
 
 
+@pytest.mark.long
 def test_damaged_message_sets_are_named() -> None:
     whole = wrapped([Record(1, 5, b"k", b"one"), Record(2, 6, b"k", b"two")], 1, Codec.GZIP)
     plain = entry_of(0, 1, 0, 5, b"k", b"v")

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 SEEDS = repetitions("WIREKAFKA_TABLE_SEEDS", usual=100, thorough=5000)
 
 
+@pytest.mark.long
 def test_generated_logs_have_the_rows_of_the_slow_decoder() -> None:
     for seed in range(SEEDS):
         random = Random(seed)
@@ -30,6 +31,7 @@ def test_generated_logs_have_the_rows_of_the_slow_decoder() -> None:
         assert fast_rows(log, **settings).to_pylist() == slow_rows(log), seed
 
 
+@pytest.mark.long
 def test_offsets_outside_of_the_range_are_left_out() -> None:
     for seed in range(30):
         random = Random(seed)
@@ -151,6 +153,7 @@ def test_columns_that_need_no_bytes_keep_no_buffer() -> None:
     assert rows.take()["offset"].to_pylist() == list(range(20))
 
 
+@pytest.mark.long
 def test_pandas_is_not_imported() -> None:
     code = (
         "import sys; from random import Random;"

@@ -15,8 +15,11 @@ from wirekafka.codec.record import Record, decode_records, encode_record
 from wirekafka.errors import KafkaError
 from wirekafka.tables.scan import DamagedBatch, Flags, Int64s
 
-_GROUP_BYTES = 4 << 20
-"""How many bytes of batches are decoded together, at least one batch."""
+_GROUP_RECORDS, _GROUP_BYTES = 1 << 15, 16 << 20
+"""How many records, and bytes of batches, are decoded together, but at least one batch: fewer have
+more calls of numpy for each record, and of more the processor's cache holds too little."""
+_INFLATED_BYTES = 4 << 20
+"""How many bytes are inflated together, at least one batch."""
 
 LARGEST_BATCH_RECORDS = 1 << 23
 """The most records that are read of one batch, as many as a column has room for with the longest
@@ -53,7 +56,7 @@ def next_bodies(data: Buffer, rows: NDArray[np.void], room: int) -> Bodies:
     # Up to where the kind changes, and so many that a group is not too large.
     several = len(rows) if is_plain.all() else int(np.argmin(is_plain == is_plain[0])) or len(rows)
     counts = rows["count"][:several].astype(np.int64).cumsum()
-    several = max(1, int(np.searchsorted(counts, room, "right")))
+    several = max(1, int(np.searchsorted(counts, min(room, _GROUP_RECORDS), "right")))
     rows = rows[:several]
     if not is_plain[0]:
         return _inflated(data, rows)
@@ -74,7 +77,7 @@ def _is_plain(rows: NDArray[np.void]) -> Flags:
 def _inflated(data: Buffer, rows: NDArray[np.void]) -> Bodies:
     view = memoryview(data)
     bodies: list[Buffer] = []
-    left_bytes = _GROUP_BYTES
+    left_bytes = _INFLATED_BYTES
     places = zip(
         rows["position"].tolist(),
         (rows["position"] + rows["size_bytes"]).tolist(),

@@ -41,7 +41,7 @@ class Decoded:
         return len(self.fields)
 
 
-class RowColumn(Protocol):
+class ArrowColumn(Protocol):
     """One column of the rows that are being collected."""
 
     def add(self, records: Decoded) -> None:
@@ -102,7 +102,7 @@ class Octets:
     """Bytes in each row, or null: keys or values.
 
     Arrow copies them at the end, once, out of views into the buffers (its `binary_view`), which
-    takes half the time of taking every second value of an array of values and the gaps between.
+    takes less time than every second value of an array of values and the gaps between them.
     """
 
     def __init__(self, places_of: Callable[[Decoded], Places]):

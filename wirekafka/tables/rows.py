@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from wirekafka.codec.batch import Buffer
 from wirekafka.tables.bodies import LARGEST_BATCH_RECORDS, Bodies, next_bodies, reencoded
 from wirekafka.tables.columns import (
+    ArrowColumn,
     Decoded,
     HeaderLists,
     Numbers,
     Octets,
-    RowColumn,
     Text,
     microseconds,
     timestamp_types_of,
@@ -181,7 +181,7 @@ class Rows:
         return Decoded(data, batches, fields, offsets, headers)
 
 
-def _column(name: str, topic: str, partition: int) -> RowColumn:
+def _column(name: str, topic: str, partition: int) -> ArrowColumn:
     match name:
         case "key":
             return Octets(lambda records: records.fields.keys)

@@ -18,6 +18,10 @@ from wirekafka.codec.batch import (
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD_BYTES,
     MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
     SMALLEST_LENGTH,
     TRANSACTIONAL_BIT,
     BatchHeader,
@@ -163,7 +167,7 @@ def scan(data: Buffer, at: int = 0) -> Batches:
     view = memoryview(data)
     start, stop, end = at, at, len(view)
     positions: list[int] = []
-    legacy: list[tuple[int, NDArray[np.void]]] = []
+    legacy: list[tuple[int, tuple[int, ...]]] = []
     damage: DamagedBatch | None = None
     wanted_bytes = 0
     while at < end:
@@ -202,8 +206,8 @@ def _framing_damage(at: int, length: int, magic: int) -> DamagedBatch | None:
     return DamagedBatch(at, f"no batch (magic {magic}, length {length})")
 
 
-def _legacy_row(view: memoryview, at: int, stop: int) -> NDArray[np.void] | DamagedBatch:
-    """The row of one entry of a message set, or why there is none."""
+def _legacy_row(view: memoryview, at: int, stop: int) -> tuple[int, ...] | DamagedBatch:
+    """The fields of `FOUND` of one entry of a message set, or why there are none."""
     entry = view[at:stop]
     if not is_intact_message(entry):
         return DamagedBatch(at, "checksum mismatch", stop)
@@ -211,19 +215,16 @@ def _legacy_row(view: memoryview, at: int, stop: int) -> NDArray[np.void] | Dama
         outer, records = decode_message_set(entry)
     except KafkaError as error:
         return DamagedBatch(at, str(error.message), stop)
-    row = np.zeros(1, FOUND)
-    row["position"], row["size_bytes"] = at, stop - at
-    row["base_offset"], row["end_offset"] = records[0].offset, outer.offset + 1
-    row["magic"] = outer.magic
-    row["attributes"] = outer.attributes & (COMPRESSION_MASK | LOG_APPEND_TIME_BIT)
-    row["base_timestamp"] = row["max_timestamp"] = outer.timestamp
-    row["leader_epoch"] = row["producer_id"] = row["producer_epoch"] = row["base_sequence"] = -1
-    row["count"] = len(records)
-    return row
+    attributes = outer.attributes & (COMPRESSION_MASK | LOG_APPEND_TIME_BIT)
+    return (
+        *(at, stop - at, records[0].offset, outer.offset + 1, NO_LEADER_EPOCH, outer.magic),
+        *(attributes, outer.timestamp, outer.timestamp),
+        *(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, len(records)),
+    )
 
 
 def _rows(
-    view: memoryview, positions: list[int], legacy: list[tuple[int, NDArray[np.void]]]
+    view: memoryview, positions: list[int], legacy: list[tuple[int, tuple[int, ...]]]
 ) -> NDArray[np.void]:
     table = np.zeros(len(positions), FOUND)
     if not positions:
@@ -231,7 +232,7 @@ def _rows(
     if len(legacy) < len(positions):
         _fill(table, view, np.array(positions, np.int64), [index for index, _ in legacy])
     for index, row in legacy:
-        table[index] = row[0]
+        table[index] = row
     return table
 
 
