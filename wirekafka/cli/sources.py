@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -79,9 +79,9 @@ def opened_log(place: str, *, tier: str | None, key_prefix: str, to_log_end: boo
     except ImportError as error:
         raise CliError(f"{error}: pip install 'wirekafka[tables]'") from error
     source = place if "://" in place else place.split(",")
-    end = "log" if to_log_end else "safe"
+    end: Literal["safe", "log"] = "log" if to_log_end else "safe"
     try:
-        with Log.open(source, tier=tier, key_prefix=key_prefix, end=end) as log:  # type: ignore[arg-type]
+        with Log.open(source, tier=tier, key_prefix=key_prefix, end=end) as log:
             yield log
     except ReaderError as error:
         raise CliError(str(error)) from error
