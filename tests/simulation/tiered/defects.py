@@ -110,7 +110,7 @@ def _defects() -> Iterator[Defect]:
     lost = {"LOST", "LOST_WRITE", "HOLE", "RESET", "CHANGED", "committed", "uncommitted"}
     for introduce, kinds, seed in (
         (delete_local_segments_before_they_are_copied, lost, 0),
-        (report_copies_before_the_upload, lost, 0),
+        (report_copies_before_the_upload, lost, 2),
         (delete_own_copies_after_a_restart, lost, 2),
         (describe_segments_one_record_too_short, {"UNHEALED", "PENDING"} | lost, 0),
         (describe_segments_with_all_leader_epochs, lost, 0),
