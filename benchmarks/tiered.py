@@ -126,7 +126,10 @@ def main() -> None:
         for engine in engines:
             start = time.perf_counter()
             engine.fill(records, given.local_mb * 1_000_000)
-            print(f"{engine.name}: filled and tiered in {time.perf_counter() - start:.0f} s")
+            print(
+                f"{engine.name}: filled and tiered in {time.perf_counter() - start:.0f} s",
+                flush=True,
+            )
         _measure(engines, cases, given.turns)
 
 
