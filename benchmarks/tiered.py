@@ -137,6 +137,8 @@ def _measure(
     engines: list[Engine], cases: dict[str, Callable[[Engine], float]], turns: int
 ) -> None:
     for case, run in cases.items():
+        for engine in engines:
+            run(engine)  # A first turn, which warms up clients, does not count.
         for turn in range(turns):
             for engine in engines[:: -1 if turn % 2 else 1]:
                 engine.drop_page_cache()
