@@ -126,7 +126,10 @@ def main() -> None:
         for engine in engines:
             start = time.perf_counter()
             engine.fill(records, given.local_mb * 1_000_000)
-            print(f"{engine.name}: filled and tiered in {time.perf_counter() - start:.0f} s")
+            print(
+                f"{engine.name}: filled and tiered in {time.perf_counter() - start:.0f} s",
+                flush=True,
+            )
         _measure(engines, cases, given.turns)
 
 
@@ -134,6 +137,8 @@ def _measure(
     engines: list[Engine], cases: dict[str, Callable[[Engine], float]], turns: int
 ) -> None:
     for case, run in cases.items():
+        for engine in engines:
+            run(engine)  # A first turn, which warms up clients, does not count.
         for turn in range(turns):
             for engine in engines[:: -1 if turn % 2 else 1]:
                 engine.drop_page_cache()
