@@ -49,7 +49,6 @@ _BY_REASON: Mapping[str, Sequence[str]] = {
         "transaction.state.log.load.buffer.size",
     ),
     "copies of segments begin at an interval, and each has a thread of its own": (
-        "remote.log.index.file.cache.ttl.ms",
         "remote.log.manager.follower.thread.pool.size",
         "remote.log.manager.task.retry.backoff.max.ms",
         "remote.log.manager.task.retry.backoff.ms",
