@@ -22,11 +22,11 @@ check:
 		-m "not long and not sweep and not campaign" $(PURE)
 
 # Without TEST: tests/ in two processes, compat_tests/, which waits for other programs more than it
-# computes, in four, then the tests that time, in one. SEEDS sets how many seeds each simulation
+# computes, in three, then the tests that time, in one. SEEDS sets how many seeds each simulation
 # runs. A test that exceeds its time limit ends its process, which is replaced: it may hang in a
 # library that no signal interrupts.
 PARTS = -n 2 --dist worksteal --timeout-method thread
-FILES = -n 4 --dist loadfile -p tests.file_scheduling --timeout-method thread
+FILES = -n 3 --dist loadfile -p tests.file_scheduling --timeout-method thread
 export WIREKAFKA_SEEDS := $(SEEDS)
 test:
 	@.ci/set-up

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from compat_tests.cluster import FIRST_CONTROLLER, HOST, KAFKA, WIREKAFKA, Cluster, Shape
 from compat_tests.java_tools import JavaTools
 from compat_tests.quorums import assert_equal_metadata, await_followed, await_leader, make
+from compat_tests.wire import Wire
 from tests.eventually import eventually
+from wirekafka.errors import Error
 from wirekafka.log.checkpoints import uuid_text
+from wirekafka.protocol.api_versions import ApiVersionsRequest
 
 OURS, APACHES = FIRST_CONTROLLER, FIRST_CONTROLLER + 1
 
@@ -40,12 +44,19 @@ def await_voters(cluster: Cluster, *ids: int) -> None:
     eventually(lambda: set(await_leader(cluster).voters) == set(ids), timeout_s=60)
 
 
+def accepts_connections(port: int) -> bool:
+    with closing(Wire((HOST, port))) as wire:
+        return wire.ask(ApiVersionsRequest(), 0).error_code == Error.NONE
+
+
 def test_a_quorum_moves_to_apache_kafka_and_back(
     cluster: Cluster, java_tools: JavaTools, unique: str
 ) -> None:
     make(cluster, f"{unique}-ours")
     properties = cluster.nodes[APACHES].directory / "server.properties"
     eventually(lambda: APACHES in await_leader(cluster).observers)
+    # It follows the log before it accepts connections, which the leader makes to it.
+    eventually(lambda: accepts_connections(cluster.nodes[APACHES].controller_port))
     tool(cluster, java_tools, "--command-config", str(properties), "add-controller")
     await_voters(cluster, OURS, APACHES)
     make(cluster, f"{unique}-both")
