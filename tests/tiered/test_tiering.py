@@ -257,8 +257,9 @@ def test_a_log_whose_start_was_lost_begins_with_the_oldest_segment_that_is_left(
 
         node.start()
         await eventually_async(lambda: node.tier_states() is not None)
-        assert (await node.fetch(14)).error_code == Error.OFFSET_OUT_OF_RANGE
+        assert (await node.fetch(14)).error_code == Error.REPLICA_NOT_AVAILABLE, "consumers wait"
         await node.work()
+        assert (await node.fetch(14)).error_code == Error.OFFSET_OUT_OF_RANGE
         assert node.log.first_offset == 20
         assert (await node.fetch(20)).error_code == 0
 

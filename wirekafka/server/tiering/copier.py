@@ -99,7 +99,7 @@ class Copier:
         if not partition.is_leader or states is None or log.remote is None:
             return
         now_ms = self._broker.clock.now_ms()
-        self._raise_lost_start(tier, states)
+        await self._raise_lost_start(tier)
         copied_end = log.remote.copied_end_offset
         local = LocalLog(
             epochs=log.epochs.entries,
@@ -123,19 +123,35 @@ class Copier:
             else:
                 await self._delete_left_over(segment)
 
-    def _raise_lost_start(self, tier: PartitionTier, states: SegmentStates) -> None:
-        """Begin the log with the oldest records that are anywhere, if its checkpoint was lost."""
+    async def _raise_lost_start(self, tier: PartitionTier) -> None:
+        """Begin the log with the oldest records that are anywhere, if its checkpoint was lost.
+
+        Raises KafkaError.
+        """
         log = tier.partition.log
+        if self._oldest(tier) <= log.first_offset:
+            return
+        # What is read so far may end at an old high watermark: segments that seem not to be there
+        # would be lost.
+        await self._metadata.catch_up(tier.identity)
+        oldest = self._oldest(tier)
+        if tier.partition.is_leader and oldest > log.first_offset:
+            logger.info("%s begins at offset %d: nothing older is left", log.name, oldest)
+            log.advance_start(oldest)
+            tier.partition.wake()
+
+    def _oldest(self, tier: PartitionTier) -> int:
+        """The first offset that a log has on its disk or in the store, by the metadata so far."""
+        log, states = tier.partition.log, tier.states
+        if states is None:
+            return log.first_offset
         entries = log.epochs.entries
         owned = states.in_lineage(entries, log.end_offset)
         oldest = min([log.start_offset, *(segment.start_offset for segment in owned)])
         if entries:
             # Remote records are found by their epochs: none is read below the first of them.
             oldest = min(max(oldest, entries[0].start_offset), log.start_offset)
-        if oldest > log.first_offset:
-            logger.info("%s begins at offset %d: nothing older is left", log.name, oldest)
-            log.advance_start(oldest)
-            tier.partition.wake()
+        return oldest
 
     async def delete_all(self, partition: TieredPartition) -> None:
         """Delete all segments of a partition that is deleted or no longer tiered."""

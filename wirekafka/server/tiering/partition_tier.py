@@ -132,7 +132,11 @@ class PartitionTier:
         epochs = log.epochs
         segment = states.find(epochs.epoch_at(wanted.offset), wanted.offset)
         if segment is None:
-            raise KafkaError(Error.OFFSET_OUT_OF_RANGE)
+            # The offset is within the log, so its segment is not known yet. Consumers would begin
+            # elsewhere after OFFSET_OUT_OF_RANGE, which Apache Kafka returns here.
+            raise KafkaError(
+                Error.REPLICA_NOT_AVAILABLE, f"no remote segment has offset {wanted.offset} yet"
+            )
         limit_ms = self._broker.config.remote_fetch_max_wait_ms
         clock = self._broker.clock
         if self._rate.is_exceeded(clock.now_ms()):
