@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.epochs import EpochEntry
+from wirekafka.tiered.expiry import LocalLog, expired
 from wirekafka.tiered.remote_segment import (
     RemoteSegment,
     SegmentState,
@@ -151,3 +153,12 @@ def test_a_segment_belongs_to_a_log_whose_epochs_it_shares(
 def test_a_segment_that_ends_behind_the_log_does_not_belong_to_it() -> None:
     assert not Lineage(epochs((0, 0)), 9).has(segment("a", 0, 10))
     assert not Lineage((), 30).has(segment("a", 0, 10))
+
+
+def test_two_copies_of_the_same_records_count_once_in_retention_by_size() -> None:
+    states = copied(segment("a", 0, 10), segment("b", 0, 10), segment("c", 10, 20))
+    local = LocalLog(epochs=epochs((0, 0)), start_offset=0, end_offset=20, newer_bytes=0)
+    config = TopicConfig().changed(retention_bytes=200)
+    assert expired(states, config, local, now_ms=0).start_offset == 0
+    config = config.changed(retention_bytes=100)
+    assert expired(states, config, local, now_ms=0).start_offset == 10

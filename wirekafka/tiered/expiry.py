@@ -38,12 +38,13 @@ def expired(states: SegmentStates, config: TopicConfig, log: LocalLog, now_ms: i
     """
     start_offset = log.start_offset
     owned = states.in_lineage(log.epochs, log.end_offset)
+    sizes = _sizes_once(owned)
     surplus_bytes = -1
     if config.is_deleted and config.retention_bytes >= 0:
-        total_bytes = sum(segment.size_bytes for segment in owned) + log.newer_bytes
+        total_bytes = sum(sizes) + log.newer_bytes
         surplus_bytes = total_bytes - config.retention_bytes
-    for segment in owned:
-        is_big = surplus_bytes > 0 and surplus_bytes >= segment.size_bytes
+    for segment, size_bytes in zip(owned, sizes, strict=True):
+        is_big = surplus_bytes > 0 and surplus_bytes >= size_bytes
         is_old = (
             config.is_deleted
             and config.retention_ms >= 0
@@ -51,7 +52,7 @@ def expired(states: SegmentStates, config: TopicConfig, log: LocalLog, now_ms: i
         )
         if not (is_big or is_old or segment.end_offset <= start_offset):
             break
-        surplus_bytes -= segment.size_bytes
+        surplus_bytes -= size_bytes
         start_offset = max(start_offset, segment.end_offset)
     earliest = log.epochs[0].epoch if log.epochs else -1
     deleted = [
@@ -65,3 +66,16 @@ def expired(states: SegmentStates, config: TopicConfig, log: LocalLog, now_ms: i
     ]
     deleted.sort(key=lambda segment: segment.start_offset)
     return RemoteExpiry(start_offset=start_offset, segments=deleted)
+
+
+def _sizes_once(segments: Sequence[RemoteSegment]) -> list[int]:
+    """The size of each segment, 0 for another copy of records that segments in front of it have.
+
+    Leaders that follow one another may copy the same records: counted twice, they would let
+    records be deleted that are within the limit.
+    """
+    sizes, end_offset = [], -1
+    for segment in segments:
+        sizes.append(segment.size_bytes if segment.end_offset > end_offset else 0)
+        end_offset = max(end_offset, segment.end_offset)
+    return sizes
