@@ -25,6 +25,12 @@ def test_every_seed_keeps_all_records_and_leaves_no_object_behind() -> None:
     assert_every_seed_passes(range(SEEDS), simulate, "--tiered")
 
 
+def test_seeds_that_once_lost_records_keep_them() -> None:
+    """A log start raised by metadata that ended early, and sizes of two copies counted twice."""
+    for seed in (101, 117):
+        assert_every_seed_passes(range(seed, seed + 1), simulate, "--tiered")
+
+
 def test_the_same_seed_moves_the_same_bytes() -> None:
     assert_seeds_are_repeatable(range(7_000, 7_002), "tests.simulation.tiered.simulation")
 
