@@ -474,6 +474,10 @@ class Broker:
             directory = self.relocations.create_log(identity, self.topic_config(topic))
             self._directory_of[key] = directory
         partition = Partition(identity, directory.logs[key], self.node_id, self.clock)
+        config = self.topic_config(topic)
+        if partition.log.config != config:
+            # It was loaded by the metadata of then, which has changed while the broker joined.
+            partition.configure(config)
         partition.brokers = self._followers
         partition.sync_later = self.sync_later
         partition.traffic = self.measures.traffic.of(topic) if self.measures else None

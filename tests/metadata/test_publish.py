@@ -1,13 +1,18 @@
 """The changes that a publisher applies to its broker as metadata commits."""
 
 import asyncio
+from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.metadata.cluster import Cluster, RecordingHost
+from wirekafka.broker import Broker
 from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.broker.membership import Membership
 from wirekafka.metadata.broker.publish import Publisher
 from wirekafka.metadata.controller.configs import (
     AlterConfigs,
@@ -15,6 +20,7 @@ from wirekafka.metadata.controller.configs import (
     ConfigOperation,
     ResourceChanges,
 )
+from wirekafka.metadata.controller.registration import Endpoint
 from wirekafka.metadata.controller.topics import (
     CreatePartitions,
     CreateTopics,
@@ -23,6 +29,7 @@ from wirekafka.metadata.controller.topics import (
     NewTopic,
     TopicReference,
 )
+from wirekafka.metadata.image.image import TOPIC
 from wirekafka.protocol.records.metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -302,3 +309,25 @@ def test_a_snapshot_replaces_the_image_and_only_missing_partitions_are_dropped()
         ("configure", "away", {}),
         ("configure", "new", {}),
     ]
+
+
+def test_a_topic_that_is_configured_while_its_broker_joins_is_placed_with_that_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = InProcessBroker(tmp_path, ManualClock())
+    first.create("t")
+    first.stop()
+    join = Membership.join
+
+    async def change_and_join(membership: Membership, endpoints: Sequence[Endpoint]) -> None:
+        change = ConfigChange("max.message.bytes", ConfigOperation.SET, "100")
+        await started[0].controller.submit(AlterConfigs([ResourceChanges(TOPIC, "t", [change])]))
+        await join(membership, endpoints)
+
+    started: list[Broker] = []
+    load = Broker._load_logs
+    monkeypatch.setattr(Broker, "_load_logs", lambda self: (started.append(self), load(self)))
+    monkeypatch.setattr(Membership, "join", change_and_join)
+    again = InProcessBroker(tmp_path, ManualClock())
+    assert again.partition("t").log.config.max_message_bytes == 100
+    again.stop()

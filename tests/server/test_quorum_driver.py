@@ -43,7 +43,7 @@ class ScriptedRaft:
     def __init__(self) -> None:
         self.log = ScriptedLog()
         self.on_output: Any = None
-        self.is_leader = False
+        self.is_leader = self.is_established = False
         self.voters = (ONE, TWO)
         self.leadership = LeaderAndEpoch(-1, 7)
         self.due_ms: int | None = None
@@ -245,6 +245,21 @@ def test_an_observer_has_caught_up_when_it_has_committed_what_the_leader_had() -
             stage.connections[0].sent[-1][1].set(up_to(10))
             await stage.run()
             assert waiting.done() is is_caught_up
+        assert waiting.result() is None
+
+    run(test)
+
+
+def test_a_new_leader_has_caught_up_when_a_record_of_its_epoch_is_committed() -> None:
+    async def test(stage: Stage) -> None:
+        stage.raft.is_leader = True
+        waiting = asyncio.create_task(_value(stage.driver.caught_up()))
+        stage.raft.send()
+        await stage.run()
+        assert not waiting.done(), "it may not know yet what the leader before had committed"
+        stage.raft.is_established = True
+        stage.raft.send()
+        await stage.run()
         assert waiting.result() is None
 
     run(test)

@@ -134,6 +134,14 @@ class Raft:
         return isinstance(self._role, Leading)
 
     @property
+    def is_established(self) -> bool:
+        """Whether this node leads, and all that earlier leaders have committed is committed here.
+
+        Before the first record of its epoch is committed, a leader does not know how far they were.
+        """
+        return isinstance(self._role, Leading) and self._role.high_watermark is not None
+
+    @property
     def is_voter(self) -> bool:
         """Whether this node is in the voter set at the end of its log."""
         return self._parts.can_vote and self.voters.contains(self._own)

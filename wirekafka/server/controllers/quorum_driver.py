@@ -78,11 +78,11 @@ class QuorumDriver:
     async def caught_up(self) -> None:
         """Wait until the log is committed up to the high watermark that the leader reported.
 
-        Returns at once at the leader. Raises UnusableDirectory, KafkaError, OSError if the
-        metadata cannot be followed.
+        At the leader, until a record of its epoch is committed. Raises UnusableDirectory,
+        KafkaError, OSError if the metadata cannot be followed.
         """
         self._is_awaited = True
-        if not self._raft.is_leader:
+        if not self._raft.is_established:
             await self._caught_up
 
     async def cut_off(self) -> None:
@@ -142,7 +142,7 @@ class QuorumDriver:
             exchange = asyncio.get_running_loop().create_task(self._exchange(outgoing))
             self._exchanges.add(exchange)
             exchange.add_done_callback(self._exchanges.discard)
-        if raft.is_leader:
+        if raft.is_established:
             self._caught_up.set(None)
         is_succeeded = raft.leadership.epoch > self._resigned_epoch
         if self._succeeded is not None and (is_succeeded or raft.is_cut_off):

@@ -96,10 +96,13 @@ class Copier:
         """
         partition, states = tier.partition, tier.states
         log = partition.log
-        if not partition.is_leader or states is None or log.remote is None:
+        if not partition.is_leader or states is None:
+            return
+        await self._raise_lost_start(tier)
+        if log.remote is None:
             return
         now_ms = self._broker.clock.now_ms()
-        await self._raise_lost_start(tier)
+        note_copied(log, states)  # Or a segment that has just been copied would count twice.
         copied_end = log.remote.copied_end_offset
         local = LocalLog(
             epochs=log.epochs.entries,
@@ -129,7 +132,7 @@ class Copier:
         Raises KafkaError.
         """
         log = tier.partition.log
-        if self._oldest(tier) <= log.first_offset:
+        if log.remote is None or self._oldest(tier) <= log.first_offset:
             return
         # What is read so far may end at an old high watermark: segments that seem not to be there
         # would be lost.
