@@ -31,7 +31,13 @@ from wirekafka.server.tiering.tiering import Tiering
 from wirekafka.server.tiering.work import Job, run_in_own_thread
 from wirekafka.tiered.copying import CopyJob, candidates
 from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC, decode, encode
-from wirekafka.tiered.remote_segment import RemoteSegment, SegmentState, SegmentUpdate
+from wirekafka.tiered.remote_segment import (
+    RemoteSegment,
+    SegmentState,
+    SegmentUpdate,
+    TieredPartition,
+)
+from wirekafka.tiered.segment_states import SegmentStates
 
 _VALUE = bytes(69_800)
 _BATCHES = 60
@@ -262,6 +268,33 @@ def test_a_log_whose_start_was_lost_begins_with_the_oldest_segment_that_is_left(
         assert (await node.fetch(14)).error_code == Error.OFFSET_OUT_OF_RANGE
         assert node.log.first_offset == 20
         assert (await node.fetch(20)).error_code == 0
+
+    run(tmp_path, scenario)
+
+
+def test_a_log_keeps_its_start_while_the_metadata_of_its_segments_is_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        known, catch_up = node.tier_states(), node.tiering.metadata.catch_up
+        read: list[SegmentStates] = []
+
+        async def read_on(partition: TieredPartition) -> None:
+            await catch_up(partition)
+            read.append(known)
+
+        def states(partition: TieredPartition) -> SegmentStates:
+            return known if read else SegmentStates()
+
+        monkeypatch.setattr(node.tiering.metadata, "states", states)
+        monkeypatch.setattr(node.tiering.metadata, "catch_up", read_on)
+        assert node.log.start_offset > 0
+        assert (await node.fetch(0)).error_code == Error.REPLICA_NOT_AVAILABLE
+        await node.work()
+        assert read and node.log.first_offset == 0
+        assert await node.read_all() == _BATCHES
 
     run(tmp_path, scenario)
 
