@@ -26,7 +26,7 @@ def test_every_seed_keeps_all_records_and_leaves_no_object_behind() -> None:
 
 
 def test_seeds_that_once_lost_records_keep_them() -> None:
-    """Metadata that ended early: logs of a new leader of the quorum, starts of logs; double sizes."""
+    """They lost records to metadata that ended early, and to sizes that counted twice."""
     for seed in (101, 181):
         assert_every_seed_passes(range(seed, seed + 1), simulate, "--tiered")
 
