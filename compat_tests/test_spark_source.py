@@ -111,7 +111,7 @@ def patiently(run: Callable[[], T]) -> T:
     """Run a query, up to twice again if the Python process that plans it was late to start.
 
     Spark gives this process ten seconds. A busy machine may take longer, and there is no option for
-    it. No row has been read then: such a run tells nothing about the source.
+    it. Such a run has read no row.
     """
     for _ in range(2):
         try:
