@@ -153,9 +153,8 @@ def _measure(
 def _wirekafka(directory: Path) -> Iterator[Engine]:
     directory.mkdir()
     tier = directory / "tier"
-    options = settings(tier)
-    options.pop("log.initial.task.delay.ms")
-    broker = MortalBroker(directory / "data", *(f"{name}={text}" for name, text in options.items()))
+    options = (f"{name}={value}" for name, value in settings(tier).items())
+    broker = MortalBroker(directory / "data", *options)
     broker.start()
     try:
         yield Engine("wirekafka", broker.bootstrap, tier)

@@ -189,9 +189,7 @@ def _offset(connection: Connection, topic: str, timestamp: int) -> int:
 
 
 def _settings(directory: Path) -> dict[str, str]:
-    found = tiered.settings(directory / "tier")
-    found.pop("log.initial.task.delay.ms")
-    return {**found, "log.retention.check.interval.ms": "300000"}
+    return {**tiered.settings(directory / "tier"), "log.retention.check.interval.ms": "300000"}
 
 
 def _line(name: str, found: Found) -> str:

@@ -89,7 +89,7 @@ class Tiered:
 
     def grow_and_read(self, leader: int) -> None:
         """Append, wait until the leader has tiered it, and read all by a consumer."""
-        topic = TieredTopic(self.cluster.nodes[leader].bootstrap, self.tier, self.name, {})
+        topic = self.topic(leader)
         topic.produce(_ROUND, _FIRST_MS + self.appended)
         self.appended += _ROUND * 10
         topic.settled(tiered_up_to=(self.appended - 1) // 200 * 200 - 1)
@@ -108,9 +108,9 @@ class Tiered:
         found = [path for each in directories for path in each.glob(f"{self.name}-0/*.log")]
         return min(int(path.stem) for path in found)
 
-    def topic(self, leader: int) -> TieredTopic:
-        """The topic, for questions to its leader."""
-        return TieredTopic(self.cluster.nodes[leader].bootstrap, self.tier, self.name, {})
+    def topic(self, broker: int) -> TieredTopic:
+        """The topic, for questions to a broker."""
+        return TieredTopic(self.cluster.nodes[broker].bootstrap, self.tier, self.name, {})
 
     def move_to_other_directory(self, broker: int) -> None:
         """Move a broker's replica to the log directory that it is not in, and wait for its end."""
@@ -144,10 +144,7 @@ class Tiered:
 
     def check_follower(self, leader: int, follower: int) -> None:
         """The follower is preferred by clients in its rack, and serves the same from the tier."""
-        places = {
-            id: TieredTopic(self.cluster.nodes[id].bootstrap, self.tier, self.name, {})
-            for id in (leader, follower)
-        }
+        places = {id: self.topic(id) for id in (leader, follower)}
         prefers = places[leader].preferred_replica
         eventually(lambda: prefers(rack_of(follower)) == follower)
         offsets = range(0, self.appended, 70)
@@ -161,7 +158,7 @@ class Tiered:
 
     def read_by_python(self, leader: int, rack: str) -> None:
         """Read all by librdkafka and by kafka-python, which are in a rack."""
-        topic = TieredTopic(self.cluster.nodes[leader].bootstrap, self.tier, self.name, {})
+        topic = self.topic(leader)
         assert topic.read_all(client_rack=rack) == self.appended
         consumer = KafkaConsumer(
             bootstrap_servers=self.cluster.bootstrap.split(","),
@@ -190,7 +187,7 @@ class Tiered:
 
     def append(self, leader: int) -> None:
         """Append without waiting for anything to be tiered."""
-        topic = TieredTopic(self.cluster.nodes[leader].bootstrap, self.tier, self.name, {})
+        topic = self.topic(leader)
         topic.produce(_ROUND, _FIRST_MS + self.appended)
         self.appended += _ROUND * 10
 

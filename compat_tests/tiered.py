@@ -71,8 +71,7 @@ def tiered_kafka_on(
 @contextmanager
 def tiered_wirekafka(directory: Path, tier: Path, more: Mapping[str, str] = {}) -> Iterator[str]:
     """Yields HOST:PORT of wirekafka, on a new or an existing directory."""
-    given = {name: value for name, value in settings(tier).items() if name not in _ONLY_KAFKA}
-    with wirekafka.Broker(directory, config={**given, **more}) as broker:
+    with wirekafka.Broker(directory, config={**settings(tier), **more}) as broker:
         yield broker.bootstrap_servers
 
 
@@ -105,9 +104,6 @@ def offset(bootstrap: str, topic: str, timestamp: int, *, isolation: int = 0) ->
     finally:
         wire.close()
     return found.error_code, found.timestamp, found.offset, found.leader_epoch
-
-
-_ONLY_KAFKA = ("log.initial.task.delay.ms",)
 
 
 def _lines(settings: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.function.Function;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
@@ -44,15 +45,10 @@ public class TieredReaders {
         options.put("group.protocol", protocol);
         options.put("client.rack", rack);
         options.put("auto.offset.reset", "earliest");
-        TreeSet<Long> offsets = new TreeSet<>();
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(options)) {
             consumer.subscribe(List.of(topic));
-            long end = System.currentTimeMillis() + PATIENCE_MS;
-            while (offsets.size() < records && System.currentTimeMillis() < end) {
-                add(consumer.poll(Duration.ofMillis(500)), offsets);
-            }
+            return offsets(consumer::poll);
         }
-        return description(offsets);
     }
 
     private String shared() throws Exception {
@@ -64,16 +60,14 @@ public class TieredReaders {
                 new ConfigResource(ConfigResource.Type.GROUP, group),
                 List.of(new AlterConfigOp(earliest, AlterConfigOp.OpType.SET)))).all().get();
         }
-        TreeSet<Long> offsets = new TreeSet<>();
         try (KafkaShareConsumer<byte[], byte[]> consumer = new KafkaShareConsumer<>(options)) {
             consumer.subscribe(List.of(topic));
-            long end = System.currentTimeMillis() + PATIENCE_MS;
-            while (offsets.size() < records && System.currentTimeMillis() < end) {
-                add(consumer.poll(Duration.ofMillis(500)), offsets);
+            return offsets(patience -> {
+                ConsumerRecords<byte[], byte[]> polled = consumer.poll(patience);
                 consumer.commitSync();
-            }
+                return polled;
+            });
         }
-        return description(offsets);
     }
 
     private Map<String, Object> options(String group) {
@@ -85,15 +79,16 @@ public class TieredReaders {
         return options;
     }
 
-    private static void add(ConsumerRecords<byte[], byte[]> polled, TreeSet<Long> offsets) {
-        for (ConsumerRecord<byte[], byte[]> record : polled) {
-            if (!offsets.add(record.offset())) {
-                throw new IllegalStateException("offset " + record.offset() + " came twice");
+    private String offsets(Function<Duration, ConsumerRecords<byte[], byte[]>> poll) {
+        TreeSet<Long> offsets = new TreeSet<>();
+        long end = System.currentTimeMillis() + PATIENCE_MS;
+        while (offsets.size() < records && System.currentTimeMillis() < end) {
+            for (ConsumerRecord<byte[], byte[]> record : poll.apply(Duration.ofMillis(500))) {
+                if (!offsets.add(record.offset())) {
+                    throw new IllegalStateException("offset " + record.offset() + " came twice");
+                }
             }
         }
-    }
-
-    private static String description(TreeSet<Long> offsets) {
         if (offsets.isEmpty()) {
             return "nothing";
         }

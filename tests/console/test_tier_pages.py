@@ -13,6 +13,7 @@ from tests.console.walk import NARROW, WIDE, Walk
 from wirekafka import Broker
 from wirekafka.client.client import CliError
 from wirekafka.console import topic_tier
+from wirekafka.console.offsets import EARLIEST, LATEST
 from wirekafka.console.settings import Prices
 from wirekafka.testing import Record
 from wirekafka.testing.memory_tier import MemoryTier
@@ -70,6 +71,40 @@ def test_a_topic_with_nothing_in_remote_storage_has_no_such_part(site: Site) -> 
     shown = site.get("/topics/plain")
     assert shown.status == 200
     assert "remote storage" not in shown.text
+
+
+def test_an_untiered_topic_beside_tiered_ones_costs_a_look_at_its_configuration(
+    broker: Broker, site: Site
+) -> None:
+    assert requested(broker, site) == ({EARLIEST, LATEST}, 1)
+
+
+def test_without_tiered_storage_a_page_costs_no_further_requests() -> None:
+    with Broker() as broker:
+        broker.create_topic("plain")
+        with console(broker.bootstrap_servers) as site:
+            assert requested(broker, site) == ({EARLIEST, LATEST}, 0)
+
+
+def requested(broker: Broker, site: Site) -> tuple[set[int], int]:
+    """The kinds of offsets that the page of `plain` requests, and its looks at configurations."""
+    broker.requests.clear()
+    assert site.get("/topics/plain").status == 200
+    offsets = {
+        partition.timestamp
+        for each in broker.requests.of("ListOffsets", topic="plain")
+        for topic in each.request.topics
+        for partition in topic.partitions
+    }
+    return offsets, len(broker.requests.of("DescribeConfigs"))
+
+
+def test_without_permission_for_its_configuration_a_topic_is_asked_for_offsets_of_the_tier(
+    broker: Broker, site: Site
+) -> None:
+    with broker.fail("DescribeConfigs", "TOPIC_AUTHORIZATION_FAILED") as refused:
+        assert site.get("/topics/orders").rows("#tier")[0][2:6] == ["6", "0", "2", "6"]
+    assert refused.hits
 
 
 def test_sizes_that_cannot_be_read_are_said_to_be_unknown(

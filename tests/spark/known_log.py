@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from wirekafka.reader.problems import UnknownLog
 from wirekafka.reader.source import OffsetRange, Split
-
-TopicPartition = tuple[str, int]
+from wirekafka.spark.offsets import TopicPartition
 
 
 class KnownLog:

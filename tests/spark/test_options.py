@@ -1,6 +1,8 @@
 """The options of the data source: which are known, what they mean, and which errors name them."""
 
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +19,14 @@ from wirekafka.spark.options import (
     stream_options,
 )
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "read-with-spark.md"
 BROKERS = {"kafka.bootstrap.servers": "localhost:9092"}
+DOCUMENTED_NAMES = "\n".join(
+    line.split("|")[1]
+    for line in GUIDE.read_text().partition("## Options")[2].partition("\n## ")[0].splitlines()
+    if line.startswith("| `")
+)
+"""The first column of the guide's table of options."""
 ORDERS = BROKERS | {"subscribe": "orders"}
 
 
@@ -90,6 +99,7 @@ def test_columns_are_chosen_and_headers_are_added() -> None:
         (ORDERS | {"startingOffsets": '{"orders": [0]}'}, "startingOffsets"),
         (ORDERS | {"startingOffsets": '{"orders": {"a": 0}}'}, "startingOffsets"),
         (ORDERS | {"endingOffsets": "earliest"}, "endingOffsets"),
+        (ORDERS | {"endingOffsets": '{"orders": {"0": -2}}'}, "endingOffsets"),
         (ORDERS | {"endingTimestamp": "yesterday"}, "endingTimestamp"),
         (ORDERS | {"maxOffsetsPerTrigger": "10"}, "maxOffsetsPerTrigger"),
         (ORDERS | {"minPartitions": "0"}, "minPartitions"),
@@ -99,16 +109,30 @@ def test_columns_are_chosen_and_headers_are_added() -> None:
         (ORDERS | {"kafka.group.id": "mine"}, "kafka.group.id"),
         (ORDERS | {"kafka.security.protocol": "TLS"}, "kafka.security.protocol"),
         (ORDERS | {"kafka.isolation.level": "none"}, "kafka.isolation.level"),
-        (ORDERS | {"tier": "file:///tier"}, "tier"),
+        (ORDERS | {"tier": "file:///tier"}, "tier contradicts kafka.bootstrap.servers"),
+        (ORDERS | {"onError": "skip"}, "onError contradicts kafka.bootstrap.servers"),
+        ({"path": "/data", "paths": '["/data"]', "subscribe": "a"}, "paths contradicts path"),
+        ({"paths": "7", "subscribe": "a"}, "paths"),
+        ({"paths": '"/data"', "subscribe": "a"}, "paths"),
+        ({"paths": "[7]", "subscribe": "a"}, "paths"),
         (BROKERS | {"subscribePattern": "("}, "subscribePattern"),
         (BROKERS | {"assign": '{"orders": []}'}, "assign"),
-        ({"path": "/data", "subscribe": "a", "kafka.client.id": "me"}, "kafka.client.id"),
+        ({"path": "/data", "subscribe": "a", "kafka.client.id": "me"}, "kafka.client.id needs"),
     ],
 )
 def test_an_error_names_the_option(given: dict[str, str], named: str) -> None:
     with pytest.raises(OptionError) as raised:
         batch_options(given)
     assert named in str(raised.value)
+
+
+@pytest.mark.parametrize("name", re.findall(r"`(\w[\w.]+)`", DOCUMENTED_NAMES))
+def test_each_documented_option_is_read(name: str) -> None:
+    read = stream_options if name == "maxOffsetsPerTrigger" else batch_options
+    given = {} if name in ("subscribe", "assign", "subscribePattern") else {"subscribe": "orders"}
+    source = {"path": "/data"} if name in ("tier", "onError") else BROKERS
+    with pytest.raises(OptionError, match=rf"^{name}: "):
+        read(source | given | {name: "(" if name == "subscribePattern" else " "})
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])

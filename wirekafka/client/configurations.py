@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from wirekafka.client.client import BrokerConnection, Client, CliError, check
 from wirekafka.protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -28,10 +28,19 @@ DEFAULT_SOURCE = 5
 Entry = DescribeConfigsResponse.Result.ResourceResult
 
 
-def described(client: Client, kind: int, name: str, *, in_detail: bool = False) -> list[Entry]:
-    """A resource's options, by name; `in_detail` with synonyms and documentation."""
+def described(
+    client: Client,
+    kind: int,
+    name: str,
+    *,
+    only: Sequence[str] | None = None,
+    in_detail: bool = False,
+) -> list[Entry]:
+    """A resource's options, by name: all or `only` some; `in_detail` with synonyms and meaning."""
     resource = DescribeConfigsRequest.Resource(
-        resource_type=kind, resource_name=name, configuration_keys=None
+        resource_type=kind,
+        resource_name=name,
+        configuration_keys=None if only is None else list(only),
     )
     request = DescribeConfigsRequest(
         resources=[resource], include_synonyms=in_detail, include_documentation=in_detail

@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from wirekafka.client.client import Client, CliError
+from wirekafka.client.configurations import TOPIC, described
 from wirekafka.client.membership import TopicPartition
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.console.offsets import offsets_at
 from wirekafka.console.topic_reads import EARLIEST, LATEST, Positions, TopicReads, bounded_records
-from wirekafka.errors import KafkaError
+from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.list_offsets import ListOffsetsRequest
 from wirekafka.protocol.metadata import MetadataResponse
 from wirekafka.tiered.audit import folded
@@ -24,6 +25,7 @@ from wirekafka.tiered.metadata_record import (
 )
 from wirekafka.tiered.remote_segment import SegmentState, TieredPartition
 
+_REMOTE_STORAGE = "remote.storage.enable"
 _EARLIEST_LOCAL, _LATEST_TIERED = -4, -5
 _TIERED = 9
 """From this version on, ListOffsets has the latest tiered offset (KIP-1005)."""
@@ -87,6 +89,19 @@ class TopicTier:
         return sum(sizes) if len(sizes) == len(self.lines) else None
 
 
+def has_tiered_storage(metadata: MetadataResponse) -> bool:
+    """Whether a cluster may have tiered topics, by the `__remote_log_metadata` in its metadata.
+
+    The topic may exist and be hidden from a user without permission.
+    """
+    unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
+    return all(
+        each.error_code != unknown
+        for each in metadata.topics
+        if each.name == REMOTE_LOG_METADATA_TOPIC
+    )
+
+
 def topic_tier(
     client: Client,
     topic: MetadataResponse.Topic,
@@ -94,6 +109,8 @@ def topic_tier(
     ends: Mapping[TopicPartition, int],
 ) -> TopicTier | None:
     """Where the offsets of a topic are; None if it has nothing in remote storage."""
+    if not _may_be_tiered(client, topic):
+        return None
     leaders = {each.leader_id for each in topic.partitions if each.leader_id >= 0}
     try:
         if any(client.node(each).version_of(ListOffsetsRequest) < _TIERED for each in leaders):
@@ -123,6 +140,15 @@ def topic_tier(
         tiered_end = min(max(tiered.get(key, -1) + 1, local_start), end)
         lines.append(TierLine(key[1], start, local_start, tiered_end, end, sizes.get(key[1])))
     return TopicTier(lines, problems)
+
+
+def _may_be_tiered(client: Client, topic: MetadataResponse.Topic) -> bool:
+    """Whether a topic's configuration says that it is tiered, or cannot be read."""
+    try:
+        entries = described(client, TOPIC, topic.name or "", only=(_REMOTE_STORAGE,))
+    except CliError:
+        return True
+    return any(each.name == _REMOTE_STORAGE and each.value == "true" for each in entries)
 
 
 def _identity(topic: MetadataResponse.Topic, index: int) -> TieredPartition:

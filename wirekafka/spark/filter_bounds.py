@@ -15,7 +15,7 @@ _ONE_MS_US = 1_000
 
 
 class FilterBounds:
-    """FilterBounds of what a query can return: a row beyond them passes none of its filters."""
+    """Bounds of what a query can return: a row beyond them does not pass all of its filters."""
 
     def __init__(self) -> None:
         self._topics: set[str] | None = None

@@ -147,7 +147,7 @@ def _options(texts: _Texts, start: Position, end: Position) -> Options:
     on_error = texts.take("onError", _on_error)
     for name, value in {"tier": tier, "onError": on_error}.items():
         if value is not None and bootstrap is not None:
-            raise OptionError(f"{name} is for path")
+            raise OptionError(f"{name} contradicts kafka.bootstrap.servers: it is for path")
     columns, headers = texts.take("columns", _columns), texts.take("includeHeaders", _boolean)
     strategy = texts.take("startingOffsetsByTimestampStrategy", _strategy)
     options = Options(
@@ -174,16 +174,17 @@ def _options(texts: _Texts, start: Position, end: Position) -> Options:
 
 def _paths(texts: _Texts) -> tuple[str, ...]:
     """The directories of `load(path)`, or of `load([path, path])`."""
+    if texts.one_of("path", "paths") == "paths":
+        return texts.take("paths", _list_of_texts) or ()
     path = texts.take("path", _text)
-    paths = texts.take("paths", _list_of_texts)
-    return paths or (() if path is None else (path,))
+    return () if path is None else (path,)
 
 
 def _check_client(client: Mapping[str, str], bootstrap: str | None) -> None:
     known = {*rows(ClientConfig), "client.id"}
     for name in client:
         if bootstrap is None:
-            raise OptionError(f"kafka.{name} is for kafka.bootstrap.servers")
+            raise OptionError(f"kafka.{name} needs kafka.bootstrap.servers")
         if name not in known:
             raise OptionError(f"kafka.{name} is no option of this client")
     try:
@@ -343,8 +344,11 @@ def _isolation(text: str) -> Isolation:
 
 
 def _list_of_texts(text: str) -> tuple[str, ...]:
-    found = _json(text, "expected a list of paths as JSON")
-    return tuple(str(each) for each in found)
+    form = 'expected JSON such as ["/disk1", "/disk2"]'
+    found = _json(text, form)
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise ValueError(form)
+    return tuple(found)
 
 
 def _text(text: str) -> str:

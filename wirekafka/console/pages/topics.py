@@ -14,10 +14,11 @@ from wirekafka.console.pages import messages, searching
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import TopicRate, Unknown
-from wirekafka.console.topic_tier import topic_tier
+from wirekafka.console.topic_tier import has_tiered_storage, topic_tier
 from wirekafka.errors import Error
 from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.protocol.metadata import MetadataResponse
+from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC
 
 LINK = ("Topics", "/topics", "t")
 
@@ -105,7 +106,7 @@ def show(visit: Visit) -> PageView:
 
 def one(visit: Visit) -> PageView:
     """A topic's partitions."""
-    topic, metadata = described(visit)
+    topic, metadata = described(visit, REMOTE_LOG_METADATA_TOPIC)
     name = topic.name or ""
     sizes, problems = sizes_of(visit.client, [each.node_id for each in metadata.brokers], topic)
     starts = offsets_at(visit.client, [topic], EARLIEST)
@@ -124,7 +125,7 @@ def one(visit: Visit) -> PageView:
         )
         for each in topic.partitions
     ]
-    tier = topic_tier(visit.client, topic, starts, ends)
+    tier = topic_tier(visit.client, topic, starts, ends) if has_tiered_storage(metadata) else None
     values = {
         "title": f"Topic {name}",
         "topic": topic,
@@ -209,11 +210,11 @@ def grow(visit: Visit) -> Redirect:
     return Redirect(f"/topics/{quote(name, safe='')}")
 
 
-def described(visit: Visit) -> tuple[MetadataResponse.Topic, MetadataResponse]:
-    """The metadata of the path's topic. Raises PageError if there is none."""
+def described(visit: Visit, *others: str) -> tuple[MetadataResponse.Topic, MetadataResponse]:
+    """The metadata of the path's topic, and of others. Raises PageError if there is none."""
     name = visit.path["topic"]
-    metadata = visit.client.metadata([name])
-    [topic] = metadata.topics
+    metadata = visit.client.metadata({name, *others})
+    [topic] = [each for each in metadata.topics if each.name == name]
     if topic.error_code in (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.INVALID_TOPIC_EXCEPTION):
         raise PageError(404, f"There is no topic {name}.")
     check(topic.error_code, f"topic {name}")
