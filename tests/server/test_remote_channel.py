@@ -38,6 +38,7 @@ from wirekafka.protocol.envelope import DefaultPrincipalData, EnvelopeRequest, E
 from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange, IsrMember
 from wirekafka.replication.raft.metadata_log import sync_inline
 from wirekafka.server.clock import LoopClock
+from wirekafka.server.controllers import remote_channel
 from wirekafka.server.controllers.controller_search import ControllerSearch, FoundController, Quorum
 from wirekafka.server.controllers.remote_channel import BACKOFF, ControllerRoute, RemoteChannel
 from wirekafka.server.net import SocketNet
@@ -465,6 +466,22 @@ def test_topics_are_created_once_the_brokers_metadata_has_them() -> None:
         assert errors["good"] is None
         assert errors["bad"] is not None
         assert errors["bad"].error is Error.INVALID_TOPIC_EXCEPTION
+
+    on_stage(1, scenario)
+
+
+def test_created_topics_are_reported_although_no_controller_tells_its_high_watermark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The active controller may be lost after the change; clients wait a minute at most."""
+    monkeypatch.setattr(remote_channel, "_FOLLOW_FOR_MS", 100)
+
+    async def scenario(stage: Stage) -> None:
+        stage.controllers[0].answers[CreateTopicsRequest] = _TOPICS
+        stage.controllers[0].answers[DescribeQuorumRequest] = lambda asked: None
+        async with asyncio.timeout(10):
+            assert (await _create(stage))["good"] is None
+        assert stage.feed.awaited == []
 
     on_stage(1, scenario)
 

@@ -95,14 +95,12 @@ class RemoteChannel(ControllerChannel):
     async def follow(self) -> None:
         """As `ControllerChannel`, but for two seconds at most: the change itself has been made.
 
-        Waits for the high watermark that the controller reports, which covers the change.
+        Waits for the high watermark that the controller reports, which covers the change. Clients
+        do not wait longer for a controller that is lost after the change, or for its successor.
         """
-        try:
-            offset = await self._high_watermark()
-        except KafkaError as error:
-            logger.debug("The controller's high watermark is unknown: %s", error)
-            return
-        await _reached(self._route, offset)
+        over: Promise[None] = Promise()
+        start(self._follow(over))
+        await over.within(self._route.clock, _FOLLOW_FOR_MS)
 
     async def forward(self, request: Any, call: Call) -> Any:
         """As `ControllerChannel`; None if the client must connect again (KIP-590).
@@ -140,6 +138,28 @@ class RemoteChannel(ControllerChannel):
         if request is AlterPartitionRequest:
             return self._isrs
         return self._general
+
+    async def _follow(self, over: Promise[None]) -> None:
+        """Set `over` once the metadata has been followed, or to the reason why it cannot be.
+
+        The question to the controller is not cut short, because a request that times out closes the
+        connection, on which the requests of other clients may wait for their responses.
+        """
+        try:
+            offset = await self._offset_to_reach()
+            if offset is not None and not over.done:
+                await self._route.feed.reached(offset)
+        except Exception as error:
+            over.set(error)
+        over.set(None)
+
+    async def _offset_to_reach(self) -> int | None:
+        """The controller's high watermark; None if it is unknown, because the change is made."""
+        try:
+            return await self._high_watermark()
+        except KafkaError as error:
+            logger.debug("The controller's high watermark is unknown: %s", error)
+            return None
 
     async def _high_watermark(self) -> int:
         kind = DescribeQuorumRequest.TopicData
@@ -253,18 +273,3 @@ def _is_from_inactive(response: Any) -> bool:
         return bool(response.error_code == Error.NOT_CONTROLLER)
     topics = getattr(response, "topics", ())
     return any(topic.error_code == Error.NOT_CONTROLLER for topic in topics)
-
-
-async def _reached(route: ControllerRoute, offset: int) -> None:
-    """Wait until the broker's metadata has reached `offset`, for at most `_FOLLOW_FOR_MS`."""
-    over: Promise[None] = Promise()
-
-    async def follow() -> None:
-        try:
-            await route.feed.reached(offset)
-        except Exception as error:
-            over.set(error)
-        over.set(None)
-
-    start(follow())
-    await over.within(route.clock, _FOLLOW_FOR_MS)
