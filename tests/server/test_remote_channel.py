@@ -470,7 +470,7 @@ def test_topics_are_created_once_the_brokers_metadata_has_them() -> None:
     on_stage(1, scenario)
 
 
-def test_created_topics_are_reported_although_no_controller_tells_its_high_watermark(
+def test_created_topics_are_reported_although_the_high_watermark_stays_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The active controller may be lost after the change; clients wait a minute at most."""
