@@ -54,7 +54,7 @@ def test_a_damaged_object_is_reported_with_its_name_after_the_rows_in_front(
         generated.store.objects[damaged] = bytes(data)
         found, problem = read(log)
     assert isinstance(problem, DamagedLog) and problem.file == damaged
-    assert 0 <= problem.position
+    assert problem.position >= 0
     assert 0 < len(found) < len(whole) and found == whole[: len(found)]
 
 
