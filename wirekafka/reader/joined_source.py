@@ -8,7 +8,7 @@ from contextlib import suppress
 from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.reader.directory_source import DirectorySource
 from wirekafka.reader.problems import DamagedLog, DataLost, ReaderError
-from wirekafka.reader.source import CheckedBatches, Isolation, OffsetRange, SplitPoint
+from wirekafka.reader.source import CheckedBatches, Isolation, OffsetRange, SplitPoint, overlapping
 from wirekafka.reader.tier_source import TierLog, TierSource
 from wirekafka.tables.rows import NO_LIMIT, Rows
 from wirekafka.tables.scan import DamagedBatch
@@ -69,12 +69,12 @@ class JoinedSource:
     def aborted(self, topic: str, partition: int, offsets: OffsetRange) -> list[AbortedTransaction]:
         older, _ = self._divided(topic, partition, offsets)
         remote = self._remote(topic, partition)
-        found: set[AbortedTransaction] = set()
+        found: list[AbortedTransaction] = []
         if older is not None and remote is not None:
-            found.update(remote.aborted(older))
+            found += remote.aborted(older)
         # Last, and of all: the marker of an older transaction may be in the files.
-        found.update(self._local.aborted(topic, partition, offsets))
-        return sorted(found, key=_marker_of)
+        found += self._local.aborted(topic, partition, offsets)
+        return overlapping(found, offsets)
 
     def read(self, topic: str, partition: int, offsets: OffsetRange) -> Iterator[CheckedBatches]:
         try:
@@ -169,7 +169,3 @@ def _values(rows: Rows, found: CheckedBatches, offsets: OffsetRange) -> Iterator
             position = found.position + damage.position
             raise DamagedLog(found.file, position, damage.reason) from None
         yield from rows.take().column("value").to_pylist()
-
-
-def _marker_of(aborted: AbortedTransaction) -> int:
-    return aborted.last_offset

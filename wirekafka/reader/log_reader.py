@@ -19,7 +19,7 @@ from wirekafka.reader.bounds import Bound, timestamp_ms
 from wirekafka.reader.directory_source import DirectorySource
 from wirekafka.reader.joined_source import JoinedSource, metadata_records
 from wirekafka.reader.problems import DamagedLog, DataLost, ReaderError, UnknownLog
-from wirekafka.reader.source import Isolation, LogSource, OffsetRange, Split
+from wirekafka.reader.source import Isolation, LogSource, OffsetRange, Split, overlapping
 from wirekafka.reader.tier_source import TierSource
 from wirekafka.tables.rows import Rows, schema
 from wirekafka.tables.scan import Batches, DamagedBatch, Flags
@@ -164,7 +164,9 @@ class LogReader:
                 point.offset,
                 end,
                 point.size_bytes,
-                None if aborted is None else tuple(_within(aborted, point.offset, end)),
+                None
+                if aborted is None
+                else tuple(overlapping(aborted, OffsetRange(point.offset, end))),
             )
             for point, end in zip(points, ends, strict=True)
         ]
@@ -339,13 +341,3 @@ def _visible(batches: Batches, aborted: Sequence[AbortedTransaction]) -> Flags:
 def _after(batches: Batches, position: int) -> int:
     """The index of the batch after the batch that begins at a position of the buffer."""
     return int(np.searchsorted(batches["position"], position, side="right"))
-
-
-def _within(
-    aborted: Sequence[AbortedTransaction], start_offset: int, end_offset: int
-) -> list[AbortedTransaction]:
-    return [
-        each
-        for each in aborted
-        if each.first_offset < end_offset and each.last_offset >= start_offset
-    ]
