@@ -5,16 +5,21 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import tarfile
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from spark_examples.live_broker import live_broker
 from tests.cli.conftest import Run
 from tests.cli.test_records import read
 from tests.directories import contents
+from tests.eventually import eventually
+from wirekafka.cli import export
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +71,67 @@ def test_wrong_sources_are_named_in_one_line(run: Run, directory: Path, tmp_path
         ((str(directory), "none", path), "has no topic none"),
         ((str(directory), contents.EVENTS, path + ".xls"), "the format is chosen by"),
         ((str(directory), contents.EVENTS, path, "--from", "monday"), "no offset"),
+        ((str(directory), contents.EVENTS, path, "--from", "2026-11-01"), "such as 2026-11-01T"),
+        ((str(directory), contents.EVENTS, path, "--partition", "7"), "has no log events-7"),
+        ((str(directory), contents.EVENTS, f"{path}/x.csv"), f"no directory {path}"),
+        ((f"file://{tmp_path}/none", "t", path), f"{tmp_path}/none"),
+        (("nowhere://bucket", "t", path), "nowhere://bucket"),
     ):
         outcome = run("export", *words)
         assert outcome.status == 1 and outcome.err.count("\n") == 1
         assert message in outcome.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.jsonl", "x.csv"])
+def test_an_export_that_fails_leaves_the_file_that_was_there(
+    run: Run, directory: Path, tmp_path: Path, name: str
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(directory, copy)
+    [log] = copy.glob(f"{contents.EVENTS}-0/*.log")
+    data = bytearray(log.read_bytes())
+    data[-1] ^= 1
+    log.write_bytes(data)
+    outputs = tmp_path / "outputs"
+    outputs.mkdir()
+    path = outputs / name
+    path.write_text("before")
+    outcome = run("export", str(copy), contents.EVENTS, str(path))
+    assert outcome.status == 1 and outcome.err.count("\n") == 1
+    assert outcome.err.startswith(f"wirekafka: {log}, position ")
+    assert path.read_text() == "before" and list(outputs.iterdir()) == [path]
+    assert run("export", str(copy), contents.EVENTS, str(path), "--skip-errors").status == 0
+    assert path.read_bytes() != b"before" and list(outputs.iterdir()) == [path]
+
+
+def test_an_export_that_is_interrupted_leaves_no_file(
+    run: Run, directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted: list[pa.RecordBatch] = []
+
+    def interrupt(batch: pa.RecordBatch) -> None:
+        interrupted.append(batch)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(export, "records", interrupt)
+    assert run("export", str(directory), contents.EVENTS, str(tmp_path / "x.csv")).status == 130
+    assert len(interrupted) == 1 and list(tmp_path.iterdir()) == []
+
+
+def test_the_directory_of_a_running_broker_is_exported(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    data = tmp_path / "data"
+    with live_broker(data, "replica.high.watermark.checkpoint.interval.ms=50") as address:
+        produced = "".join(f"{number}\n" for number in range(50))
+        assert run("produce", "t", "--bootstrap-server", address, given=produced).status == 0
+
+        def is_complete() -> bool:
+            return run("export", str(data), "t", str(path)).err == f"50 records in {path}\n"
+
+        eventually(is_complete)
+    with path.open(newline="") as file:
+        assert [row["value"] for row in csv.DictReader(file)] == produced.split()
 
 
 def test_records_are_replayed_with_their_gaps(run: Run, directory: Path) -> None:

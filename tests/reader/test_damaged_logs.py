@@ -49,11 +49,15 @@ def test_damaged_side_files_raise_no_other_errors(tmp_path: Path, number: int) -
         files = MemoryFiles(generated.root)
         name = rng.choice(names)
         files.files[name] = rng.choice(DAMAGES)(rng, files.files[name])
-        with suppress(ReaderError), Log(DirectorySource(files, [files.root])) as log:
-            for _ in log.batches(TOPIC):
-                pass
-            log.offset_for_time(TOPIC, 0, NOW_MS + 5)
-            log.splits(TOPIC, 0, *log.offsets(TOPIC, 0))
+        uses: list[Callable[[Log], object]] = [
+            lambda log: list(log.batches(TOPIC)),
+            lambda log: log.offset_for_time(TOPIC, 0, NOW_MS + 5),
+            lambda log: log.splits(TOPIC, 0, *log.offsets(TOPIC, 0)),
+            lambda log: log.splits(TOPIC, 0, 0, 1 << 40, target_bytes=1),
+        ]
+        for use in uses:
+            with suppress(ReaderError), Log(DirectorySource(files, [files.root])) as log:
+                use(log)
 
 
 def _untiered(root: Path, number: int) -> GeneratedLog:

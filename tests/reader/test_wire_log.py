@@ -9,11 +9,14 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.reader.contradictory_batches import CONTRADICTORY_BATCH, WHOLE_BATCH
 from wirekafka import Broker, Cluster
 from wirekafka.reader import leaders
-from wirekafka.reader.problems import DataLost, ReaderError, UnknownLog
+from wirekafka.reader.fetches import Fetches
+from wirekafka.reader.problems import DamagedLog, DataLost, ReaderError, UnknownLog
 from wirekafka.reader.source import Isolation, OffsetRange, Split
 from wirekafka.reader.wire_log import WireLog
+from wirekafka.tables.scan import scan
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +41,15 @@ def log(broker: Broker) -> Iterator[WireLog]:
 def values(log: WireLog, split: Split, isolation: Isolation = "read_committed") -> list[bytes]:
     batches = log.read(split, columns=["value"], isolation=isolation)
     return [value for batch in batches for value in batch.column("value").to_pylist()]
+
+
+def values_and_error(log: WireLog, split: Split) -> tuple[list[bytes], ReaderError]:
+    """What is read of a split up to its error."""
+    found: list[bytes] = []
+    with pytest.raises(ReaderError) as raised:
+        for batch in log.read(split, columns=["value"]):
+            found += batch.column("value").to_pylist()
+    return found, raised.value
 
 
 def whole(log: WireLog, topic: str = "t", isolation: Isolation = "read_committed") -> Split:
@@ -175,6 +187,25 @@ def test_offsets_beyond_the_end_are_a_loss(broker: Broker, log: WireLog) -> None
     broker.produce("t", numbers(10))
     with pytest.raises(DataLost, match="ends at offset 10"):
         values(log, Split("t", 0, 15, 90))
+
+
+def test_rows_in_front_of_a_loss_are_read(broker: Broker, log: WireLog) -> None:
+    broker.produce("t", numbers(10))
+    found, error = values_and_error(log, Split("t", 0, 0, 90))
+    assert isinstance(error, DataLost) and error.start_offset == 10
+    assert found == numbers(10)
+
+
+def test_records_that_contradict_their_batch_are_damage_after_the_rows_in_front(
+    broker: Broker, log: WireLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("t")
+    sent = scan(WHOLE_BATCH + CONTRADICTORY_BATCH)
+    monkeypatch.setattr(Fetches, "batches", lambda *_: iter([sent]))
+    found, error = values_and_error(log, Split("t", 0, 0, 4))
+    assert isinstance(error, DamagedLog)
+    assert str(error).startswith("t-0, the batch at offset 2, position 0: ")
+    assert found == [b"a", b"b"]
 
 
 def test_a_reader_follows_a_partition_to_its_next_leader() -> None:

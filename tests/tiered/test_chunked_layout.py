@@ -20,9 +20,9 @@ from wirekafka.tiered.chunk_manifest import (
     decode_sizes,
     encode_sizes,
 )
-from wirekafka.tiered.chunked_layout import ChunkedLayout, ChunkOptions, described
+from wirekafka.tiered.chunked_layout import ChunkedLayout, ChunkOptions, described, segment_in
 from wirekafka.tiered.layout import IndexKind
-from wirekafka.tiered.store import StoreError
+from wirekafka.tiered.store import DamagedObject, StoreError
 
 THEIRS = (
     '{"version":"1","chunkIndex":{"type":"fixed","originalChunkSize":100,"originalFileSize":1000,'
@@ -52,6 +52,32 @@ def test_a_manifest_has_the_bytes_of_aivens() -> None:
     segment = replace(SEGMENT, epochs=(EpochEntry(0, 100), EpochEntry(1, 200), EpochEntry(2, 300)))
     assert MANIFEST.encode(described(segment)).decode() == THEIRS
     assert ChunkManifest.decode(THEIRS.encode()) == MANIFEST
+
+
+def test_a_manifest_describes_its_segment() -> None:
+    segment = segment_in(THEIRS.encode(), SEGMENT.partition, SEGMENT.id)
+    assert (segment.start_offset, segment.end_offset, segment.size_bytes) == (0, 1_001, 1_000)
+    assert segment.epochs == (EpochEntry(0, 100), EpochEntry(1, 200), EpochEntry(2, 300))
+    assert (segment.max_timestamp_ms, segment.event_ms) == (1_000_000_000, 2_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ('"startOffset":0', '"startOffset":"first"'),
+        ('"startOffset":0', '"startOffset":null'),
+        ('"endOffset":1000', '"endOffset":[]'),
+        ('"maxTimestampMs":1000000000', '"maxTimestampMs":{}'),
+        ('{"0":100,"1":200,"2":300}', '{"0":"all"}'),
+        ('{"0":100,"1":200,"2":300}', "[]"),
+        ('"brokerId":2,', ""),
+        ("remoteLogSegmentMetadata", "metadata"),
+    ],
+)
+def test_a_manifest_that_describes_no_segment_is_damaged(right: str, wrong: str) -> None:
+    assert right in THEIRS
+    with pytest.raises(DamagedObject, match="a manifest is damaged"):
+        segment_in(THEIRS.replace(right, wrong).encode(), SEGMENT.partition, SEGMENT.id)
 
 
 def test_chunks_of_several_sizes_are_in_the_manifest() -> None:

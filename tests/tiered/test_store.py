@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
+from wirekafka.errors import KafkaError
 from wirekafka.tiered.store import ObjectMissing, ObjectStore, StoreError
 
 _NOT_FOUND = (
@@ -62,3 +64,14 @@ def test_an_error_that_is_repeated_for_another_object_has_the_same_reason() -> N
     assert str(errors[0]).startswith("one: ") and str(errors[1]).startswith("two: ")
     assert errors[0].reason == errors[1].reason
     assert errors[0].reason == "Error performing PUT http://127.0.0.1:9, after 10 retries"
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/prefix", "file:///somewhere", "memory:"])
+def test_a_store_without_the_extra_names_the_package_to_install(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    for opened in (ObjectStore.of_url, ObjectStore.of_existing):
+        with pytest.raises(KafkaError) as raised:
+            opened(url)
+        assert "pip install 'wirekafka[tier]'" in str(raised.value.message)

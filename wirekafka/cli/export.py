@@ -69,6 +69,8 @@ def command(
     """Write the records of a topic to a file, without a broker."""
     if output.suffix not in _WRITERS:
         raise CliError(f"{output}: the format is chosen by {', '.join(_WRITERS)}")
+    if not output.parent.is_dir():
+        raise CliError(f"there is no directory {output.parent}")
     isolation = "read_uncommitted" if uncommitted else "read_committed"
     has_headers = headers or output.suffix != ".parquet"
     with opened_log(source, tier=tier, key_prefix=key_prefix, to_log_end=to_log_end) as log:

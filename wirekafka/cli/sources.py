@@ -15,6 +15,8 @@ from wirekafka.client.client import CliError
 if TYPE_CHECKING:
     from wirekafka.reader import Log, Timestamp
 
+_TIME = "such as 2026-11-01T00:00+00:00"
+
 LogPlace = Annotated[
     str,
     typer.Argument(
@@ -36,7 +38,7 @@ From = Annotated[
         "--from",
         "-f",
         metavar="WHERE",
-        help="An offset, @MILLISECONDS since 1970, or a time such as 2026-11-01T00:00+00:00.",
+        help=f"An offset, @MILLISECONDS since 1970, or a time {_TIME}.",
     ),
 ]
 Until = Annotated[
@@ -73,7 +75,7 @@ class Range(NamedTuple):
 
 @contextmanager
 def opened_log(place: str, *, tier: str | None, key_prefix: str, to_log_end: bool) -> Iterator[Log]:
-    """The log at directories or a URL; errors of the reader become one line for people."""
+    """The log at directories or a URL. Raises CliError, also for a ReaderError of the block."""
     try:
         from wirekafka.reader import Log, ReaderError
     except ImportError as error:
@@ -96,7 +98,10 @@ def ranges(
     until: str | None,
     isolation: str,
 ) -> list[Range]:
-    """The ranges that --from and --until mean, within the safe ends."""
+    """The ranges that --from and --until mean, within the safe ends.
+
+    Raises CliError and ReaderError.
+    """
     found = []
     for partition in partitions or log.partitions(topic):
         first, end = log.offsets(topic, partition, isolation=isolation)  # type: ignore[arg-type]
@@ -125,8 +130,9 @@ def _time(where: str) -> datetime | Timestamp:
     if re.fullmatch(r"@\d{1,19}", where):
         return Timestamp(int(where[1:]))
     try:
-        return datetime.fromisoformat(where)
+        time = datetime.fromisoformat(where)
     except ValueError:
-        raise CliError(
-            f"{where!r} is no offset, no @MILLISECONDS, and no time such as 2026-11-01T00:00+00:00"
-        ) from None
+        raise CliError(f"{where!r} is no offset, no @MILLISECONDS, and no time {_TIME}") from None
+    if time.tzinfo is None:
+        raise CliError(f"{where!r} has no time zone: write a time {_TIME}")
+    return time

@@ -56,10 +56,6 @@ class DirectorySource:
         """The id of a partition's topic; None if the directory does not say."""
         return self._log(topic, partition).files.topic_id
 
-    def has(self, topic: str, partition: int) -> bool:
-        """Whether the partition is here."""
-        return (topic, partition) in self._roots
-
     def first_local_offset(self, topic: str, partition: int) -> int:
         """Where the files begin, even if the log begins elsewhere."""
         return self._log(topic, partition).first_offset()

@@ -7,10 +7,11 @@ from contextlib import suppress
 
 from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.reader.directory_source import DirectorySource
-from wirekafka.reader.problems import DataLost, ReaderError
-from wirekafka.reader.source import CheckedBatches, Isolation, OffsetRange, SplitPoint
+from wirekafka.reader.problems import DamagedLog, DataLost, ReaderError
+from wirekafka.reader.source import CheckedBatches, Isolation, OffsetRange, SplitPoint, overlapping
 from wirekafka.reader.tier_source import TierLog, TierSource
 from wirekafka.tables.rows import NO_LIMIT, Rows
+from wirekafka.tables.scan import DamagedBatch
 from wirekafka.tiered.metadata_record import (
     REMOTE_LOG_METADATA_TOPIC,
     MalformedMetadata,
@@ -68,12 +69,12 @@ class JoinedSource:
     def aborted(self, topic: str, partition: int, offsets: OffsetRange) -> list[AbortedTransaction]:
         older, _ = self._divided(topic, partition, offsets)
         remote = self._remote(topic, partition)
-        found: set[AbortedTransaction] = set()
+        found: list[AbortedTransaction] = []
         if older is not None and remote is not None:
-            found.update(remote.aborted(older))
+            found += remote.aborted(older)
         # Last, and of all: the marker of an older transaction may be in the files.
-        found.update(self._local.aborted(topic, partition, offsets))
-        return sorted(found, key=_marker_of)
+        found += self._local.aborted(topic, partition, offsets)
+        return overlapping(found, offsets)
 
     def read(self, topic: str, partition: int, offsets: OffsetRange) -> Iterator[CheckedBatches]:
         try:
@@ -140,7 +141,10 @@ class JoinedSource:
 
 
 def metadata_records(local: DirectorySource) -> Iterator[MetadataRecord]:
-    """The records of the metadata topic, as far as the directories have its partitions."""
+    """The records of the metadata topic, as far as the directories have its partitions.
+
+    Raises ReaderError.
+    """
     topic = REMOTE_LOG_METADATA_TOPIC
     if topic not in local.topics():
         return
@@ -150,11 +154,18 @@ def metadata_records(local: DirectorySource) -> Iterator[MetadataRecord]:
         for found in local.read(topic, partition, offsets):
             if found.problem is not None:
                 raise found.problem
-            rows.add(found.batches, *offsets)
-            for value in rows.take().column("value").to_pylist():
+            for value in _values(rows, found, offsets):
                 with suppress(MalformedMetadata):
                     yield decode(value)
 
 
-def _marker_of(aborted: AbortedTransaction) -> int:
-    return aborted.last_offset
+def _values(rows: Rows, found: CheckedBatches, offsets: OffsetRange) -> Iterator[bytes]:
+    """The values of the records of batches that are in a range. Raises DamagedLog."""
+    done = 0
+    while done < len(found.batches):
+        try:
+            done = rows.add(found.batches, *offsets, first=done)
+        except DamagedBatch as damage:
+            position = found.position + damage.position
+            raise DamagedLog(found.file, position, damage.reason) from None
+        yield from rows.take().column("value").to_pylist()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from wirekafka.reader.bounds import Bound, timestamp_ms
 from wirekafka.reader.directory_source import DirectorySource
 from wirekafka.reader.joined_source import JoinedSource, metadata_records
 from wirekafka.reader.problems import DamagedLog, DataLost, ReaderError, UnknownLog
-from wirekafka.reader.source import Isolation, LogSource, OffsetRange, Split
+from wirekafka.reader.source import Isolation, LogSource, OffsetRange, Split, overlapping
 from wirekafka.reader.tier_source import TierSource
-from wirekafka.tables.rows import Rows
+from wirekafka.tables.rows import Rows, schema
 from wirekafka.tables.scan import Batches, DamagedBatch, Flags
 from wirekafka.tiered.store import ObjectStore, Store
 
@@ -37,7 +37,11 @@ _SPLIT_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChoice:
-    """What is read of the records of a range, and what happens where they are damaged or lost."""
+    """What is read of the records of a range, and what happens where they are damaged or lost.
+
+    Raises ValueError for values that mean nothing: with a misspelled isolation level, aborted
+    records would be read.
+    """
 
     columns: Sequence[str] | None = None
     headers: bool = False
@@ -45,9 +49,18 @@ class RowChoice:
     on_error: OnError = "raise"
     max_rows: int = DEFAULT_ROWS
 
+    def __post_init__(self) -> None:
+        schema(self.columns, headers=self.headers)
+        for name, known in (("isolation", get_args(Isolation)), ("on_error", get_args(OnError))):
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(f"{name}={value!r}: {' or '.join(known)}")
+        if self.max_rows < 1:
+            raise ValueError(f"max_rows={self.max_rows}: at least 1")
+
 
 class LogReader:
-    """The topics of one source. A context manager."""
+    """The topics of one source, as Arrow record batches. A context manager. Raises ReaderError."""
 
     def __init__(self, source: LogSource):
         self._source = source
@@ -69,7 +82,7 @@ class LogReader:
         segments of the directories' topics, with Aiven's `key_prefix`. Where topics were created
         again under their names, `topic_ids` chooses. `end="log"` also reads what no high watermark
         covers: for directories whose broker does not run, and has no other replicas.
-        Raises UnknownLog.
+        Raises UnknownLog where there is no such place, and ReaderError.
         """
         paths = [source] if isinstance(source, str | Path) else list(source)
         names = [str(path) for path in paths]
@@ -112,7 +125,7 @@ class LogReader:
     def offsets(
         self, topic: str, partition: int, *, isolation: Isolation = "read_committed"
     ) -> OffsetRange:
-        """Where the log begins, and its safe end."""
+        """Where the log begins, and its safe end. Raises UnknownLog, DamagedLog, DataLost."""
         return self._source.offsets(topic, partition, isolation)
 
     def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> int | None:
@@ -132,7 +145,10 @@ class LogReader:
         target_bytes: int = _SPLIT_BYTES,
         isolation: Isolation = "read_committed",
     ) -> list[Split]:
-        """Parts of a range of about that size, for tasks that read them one by one."""
+        """Parts of a range of offsets, of about `target_bytes` each as they are stored.
+
+        Tasks read them one by one with `read`. Raises UnknownLog, DamagedLog, DataLost.
+        """
         offsets = OffsetRange(start_offset, end_offset)
         if start_offset >= end_offset:
             return []
@@ -148,7 +164,9 @@ class LogReader:
                 point.offset,
                 end,
                 point.size_bytes,
-                None if aborted is None else tuple(_within(aborted, point.offset, end)),
+                None
+                if aborted is None
+                else tuple(overlapping(aborted, OffsetRange(point.offset, end))),
             )
             for point, end in zip(points, ends, strict=True)
         ]
@@ -171,7 +189,8 @@ class LogReader:
         `start` and `end` are offsets by partition, `{0: 5}`, or a time for all of them, a
         `datetime` or `Timestamp`; `end` is not included, and never beyond the safe end, which is
         looked up when this is called. With `on_error="skip"`, damaged batches and lost records
-        are left out; otherwise DamagedLog or DataLost is raised in their place.
+        are left out; otherwise DamagedLog or DataLost is raised in their place. A record batch
+        has at most `max_rows` rows. Raises ValueError at once for arguments that mean nothing.
         """
         choice = RowChoice(
             columns=columns,
@@ -322,13 +341,3 @@ def _visible(batches: Batches, aborted: Sequence[AbortedTransaction]) -> Flags:
 def _after(batches: Batches, position: int) -> int:
     """The index of the batch after the batch that begins at a position of the buffer."""
     return int(np.searchsorted(batches["position"], position, side="right"))
-
-
-def _within(
-    aborted: Sequence[AbortedTransaction], start_offset: int, end_offset: int
-) -> list[AbortedTransaction]:
-    return [
-        each
-        for each in aborted
-        if each.first_offset < end_offset and each.last_offset >= start_offset
-    ]

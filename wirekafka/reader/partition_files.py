@@ -176,7 +176,7 @@ class PartitionFiles:
             except FileNotFoundError:
                 continue
             if self.listing().is_like(listing):
-                return sorted(set(found), key=_marker_of)
+                return found
         raise ReaderError(f"{self.directory} changes too fast to be read")
 
     def producers_before(self, offset: int) -> ProducerStates:
@@ -251,7 +251,3 @@ def _is_transaction_index(name: str) -> bool:
 
 def _base_of(name: SegmentName) -> int:
     return name.base_offset
-
-
-def _marker_of(aborted: AbortedTransaction) -> int:
-    return aborted.last_offset

@@ -9,7 +9,7 @@ from wirekafka.errors import KafkaError
 from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.reader.partition_files import Listing, PartitionFiles, SegmentFile
 from wirekafka.reader.problems import DamagedLog, DataLost, ReaderError
-from wirekafka.reader.source import CheckedBatches, OffsetRange, SplitPoint
+from wirekafka.reader.source import CheckedBatches, OffsetRange, SplitPoint, overlapping
 from wirekafka.reader.stored_segment import (
     BatchCursor,
     first_at_or_after,
@@ -53,16 +53,8 @@ class PartitionLog:
     def aborted(self, offsets: OffsetRange, committed_end: int) -> list[AbortedTransaction]:
         """The aborted transactions that overlap a range."""
         transactions = self._transactions_up_to(committed_end)
-        found = {*self.files.aborted(offsets.start_offset), *transactions.aborted}
-        start_offset, end_offset = offsets
-        return sorted(
-            (
-                each
-                for each in found
-                if each.first_offset < end_offset and each.last_offset >= start_offset
-            ),
-            key=_marker_of,
-        )
+        found = [*self.files.aborted(offsets.start_offset), *transactions.aborted]
+        return overlapping(found, offsets)
 
     def read(self, offsets: OffsetRange) -> Iterator[CheckedBatches]:
         """All batches that overlap a range; problems are passed on with them, not raised."""
@@ -291,7 +283,3 @@ def _merged(points: list[SplitPoint], start_offset: int, target_bytes: int) -> l
 
 def _tail_offset(files: PartitionFiles, listing: Listing) -> int:
     return listing.segments[-1].base_offset
-
-
-def _marker_of(aborted: AbortedTransaction) -> int:
-    return aborted.last_offset

@@ -25,7 +25,10 @@ class DamagedLog(ReaderError):
 
 
 class DataLost(ReaderError):
-    """Records that were asked for are gone: deleted by retention, with the topic, or elsewhere."""
+    """Records that were asked for are gone: deleted by retention, with the topic, or elsewhere.
+
+    `end_offset` is `start_offset` where it is unknown which offsets are lost.
+    """
 
     def __init__(self, log: str, start_offset: int, end_offset: int, reason: str):
         super().__init__(log, start_offset, end_offset, reason)
@@ -35,4 +38,6 @@ class DataLost(ReaderError):
         self.reason = reason
 
     def __str__(self) -> str:
+        if self.start_offset >= self.end_offset:
+            return f"{self.log}: {self.reason}"
         return f"{self.log}, offsets {self.start_offset} up to {self.end_offset}: {self.reason}"

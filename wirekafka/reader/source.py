@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal, NamedTuple, Protocol
 
 from wirekafka.log.aborted_index import AbortedTransaction
@@ -58,6 +59,20 @@ class Split:
     size_bytes: int = 0
     aborted: tuple[AbortedTransaction, ...] | None = field(default=None, repr=False)
     """The aborted transactions in it, so that each task need not look for them; None: unknown."""
+
+
+def overlapping(
+    aborted: Iterable[AbortedTransaction], offsets: OffsetRange
+) -> list[AbortedTransaction]:
+    """The transactions with records in a range, each once, in the order of their markers."""
+    return sorted(
+        {
+            each
+            for each in aborted
+            if each.first_offset < offsets.end_offset and each.last_offset >= offsets.start_offset
+        },
+        key=attrgetter("last_offset"),
+    )
 
 
 class LogSource(Protocol):

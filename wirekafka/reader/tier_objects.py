@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from wirekafka.codec.batch import Buffer
 from wirekafka.log.epochs import EpochEntry, MalformedEpochs, decode_epochs
 from wirekafka.reader.problems import DamagedLog, DataLost, ReaderError
+from wirekafka.reader.source import OffsetRange
 from wirekafka.reader.stored_segment import BatchCursor, largest_timestamp
 from wirekafka.tables.rows import NO_LIMIT
 from wirekafka.tiered.chunked_layout import ChunkedLayout, ChunkOptions, segment_in
@@ -36,6 +37,7 @@ _FILES_NEEDED = {".log", ".index", ".timeindex", ".leader_epoch_checkpoint"}
 _CHUNKED_NEEDED = {".log", ".indexes", ".rsm-manifest"}
 _CHUNK_BYTES = 4 << 20
 _UNKNOWN = -1
+_NO_OFFSETS = OffsetRange(0, 0)
 
 
 class TierSegment:
@@ -52,7 +54,7 @@ class TierSegment:
         end = min(position + size_bytes, self.segment.size_bytes)
         if position >= end:
             return b""
-        with _Failures(self.name, position):
+        with self._failures(position):
             data = self._layout.read(self.segment, position, end)
         if len(data) != end - position:
             raise DamagedLog(self.name, position + len(data), "the object is too short")
@@ -66,7 +68,7 @@ class TierSegment:
 
     def transactions(self) -> Buffer:
         """The transaction index; empty if nothing in the segment was aborted."""
-        with _Failures(self.name, 0):
+        with self._failures(0):
             try:
                 return self._layout.index(self.segment, IndexKind.TRANSACTION)
             except ObjectMissing:
@@ -74,7 +76,7 @@ class TierSegment:
 
     def producers(self) -> Buffer | None:
         """The snapshot of the log's producers at the end of the segment, if there is one."""
-        with _Failures(self.name, 0):
+        with self._failures(0):
             try:
                 return self._layout.index(self.segment, IndexKind.PRODUCER_SNAPSHOT)
             except ObjectMissing:
@@ -82,13 +84,17 @@ class TierSegment:
 
     def epochs(self) -> list[EpochEntry]:
         """The leader epochs of the log up to the end of the segment."""
-        with _Failures(self.name, 0):
+        with self._failures(0):
             try:
                 return decode_epochs(
                     bytes(self._layout.index(self.segment, IndexKind.LEADER_EPOCH))
                 )
             except MalformedEpochs as error:
                 raise DamagedObject(str(error)) from error
+
+    def _failures(self, position: int) -> _Failures:
+        segment = self.segment
+        return _Failures(self.name, position, OffsetRange(segment.start_offset, segment.end_offset))
 
     def _index(self, kind: IndexKind) -> Buffer:
         """All of an index: without it, more is scanned, and nothing else changes."""
@@ -199,20 +205,24 @@ def _measured(found: TierSegment) -> RemoteSegment:
 
 
 class _Failures:
-    """Converts errors of the store, with the object and the position that they are about."""
+    """Converts errors of the store, with the object and the position that they are about.
 
-    __slots__ = ("_name", "_position")
+    `offsets` are lost if the object is.
+    """
 
-    def __init__(self, name: str, position: int):
+    __slots__ = ("_name", "_offsets", "_position")
+
+    def __init__(self, name: str, position: int, offsets: OffsetRange = _NO_OFFSETS):
         self._name = name
         self._position = position
+        self._offsets = offsets
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, ObjectMissing):
-            raise DataLost(self._name, 0, 0, "the object has been deleted") from error
+            raise DataLost(self._name, *self._offsets, "the object has been deleted") from error
         if isinstance(error, DamagedObject):
             raise DamagedLog(self._name, self._position, str(error)) from error
         if isinstance(error, StoreError):

@@ -9,7 +9,7 @@ from wirekafka.log.aborted_index import AbortedTransaction, CorruptIndex, decode
 from wirekafka.log.epochs import EpochEntry
 from wirekafka.log.producers import CorruptSnapshot, decode_snapshot
 from wirekafka.reader.problems import DamagedLog, DataLost, ReaderError, UnknownLog
-from wirekafka.reader.source import CheckedBatches, Isolation, OffsetRange, SplitPoint
+from wirekafka.reader.source import CheckedBatches, Isolation, OffsetRange, SplitPoint, overlapping
 from wirekafka.reader.stored_segment import BatchCursor, first_at_or_after, split_points
 from wirekafka.reader.tier_objects import StoredPartition, TierSegment, stored_partitions
 from wirekafka.tiered.audit import folded
@@ -88,7 +88,7 @@ class TierLog:
 
     def aborted(self, offsets: OffsetRange) -> list[AbortedTransaction]:
         """The aborted transactions that overlap a range, by the indexes of all segments behind."""
-        found: set[AbortedTransaction] = set()
+        found: list[AbortedTransaction] = []
         for segment in self._segments_from(offsets.start_offset):
             if segment.has_no_transactions:
                 continue
@@ -97,15 +97,10 @@ class TierLog:
                 entries = decode_entries(opened.transactions())
             except CorruptIndex as error:
                 raise DamagedLog(opened.name, 0, f"its transaction index: {error}") from error
-            found.update(
-                each
-                for each in entries
-                if each.first_offset < offsets.end_offset
-                and each.last_offset >= offsets.start_offset
-            )
+            found += entries
             if any(each.last_stable_offset >= offsets.end_offset for each in entries):
                 break
-        return sorted(found, key=_marker_of)
+        return overlapping(found, offsets)
 
     def read(self, offsets: OffsetRange) -> Iterator[CheckedBatches]:
         """All batches that overlap a range; problems are passed on in their place."""
@@ -299,7 +294,3 @@ def _overlap(part: ReadablePart, offsets: OffsetRange) -> OffsetRange:
 def _age_of(segment: RemoteSegment) -> tuple[int, int, int]:
     last = segment.epochs[-1].epoch if segment.epochs else -1
     return last, segment.end_offset, segment.event_ms
-
-
-def _marker_of(aborted: AbortedTransaction) -> int:
-    return aborted.last_offset

@@ -12,13 +12,14 @@ import pyarrow as pa
 from wirekafka.client.client import RETRY_FOR_S, Client, CliError
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.option import ConfigError
+from wirekafka.log.checkpoints import TopicPartition
 from wirekafka.protocol.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from wirekafka.reader.fetches import Fetches, OffsetOutOfRange, ahead, end_of
 from wirekafka.reader.leaders import Leaders, check_answer
-from wirekafka.reader.problems import DataLost, ReaderError
+from wirekafka.reader.problems import DamagedLog, DataLost, ReaderError
 from wirekafka.reader.source import Isolation, OffsetRange, Split
 from wirekafka.tables.rows import Rows
-from wirekafka.tables.scan import DamagedBatch, scan
+from wirekafka.tables.scan import Batches, DamagedBatch, scan
 
 CLIENT_ID = "wirekafka-reader"
 FETCH_BYTES = 8 << 20
@@ -28,8 +29,6 @@ _SAMPLE_BYTES = 64 << 10
 _SMALL_RANGE = 20_000
 """Ranges with fewer offsets are one split, without a request for the size of the records."""
 _LATEST, _EARLIEST = -1, -2
-
-TopicPartition = tuple[str, int]
 
 
 class WireLog:
@@ -148,22 +147,28 @@ class WireLog:
     ) -> Iterator[pa.RecordBatch]:
         """Read a split in order; the next response is awaited while one is decoded.
 
-        Raises DataLost where records of the split have been deleted.
+        Raises DataLost where records of the split have been deleted, DamagedLog, and other
+        ReaderErrors, each after all rows in front; ValueError for a name that is no column.
         """
         rows = Rows(split.topic, split.partition, columns=columns, headers=headers)
         start, end = split.start_offset, split.end_offset
         fetches = self._fetches(split.topic, split.partition, isolation, self._fetch_bytes)
+        problem: ReaderError | OffsetOutOfRange | None = None
         try:
             for batches in ahead(fetches.batches(start, end)):
                 done = 0
                 while done < len(batches):
-                    done = rows.add(batches, start, end, first=done)
+                    done = _add(rows, batches, split, done)
                     if rows.is_full:
                         yield rows.take()
-            if rows.count:
-                yield rows.take()
-        except OffsetOutOfRange as error:
-            raise self._loss(split, error.offset, isolation) from None
+        except (ReaderError, OffsetOutOfRange) as error:
+            problem = error
+        if rows.count:
+            yield rows.take()
+        if isinstance(problem, OffsetOutOfRange):
+            raise self._loss(split, problem.offset, isolation)
+        if problem is not None:
+            raise problem
 
     def _loss(self, split: Split, offset: int, isolation: Isolation) -> DataLost:
         """What is lost of a split, since its leader has no record at an offset."""
@@ -203,6 +208,16 @@ class WireLog:
 
         self._leaders.retried("offsets", attempt, topics)
         return found
+
+
+def _add(rows: Rows, batches: Batches, split: Split, first: int) -> int:
+    """Add what a split has of batches; returns the batch to go on with. Raises DamagedLog."""
+    try:
+        return rows.add(batches, split.start_offset, split.end_offset, first=first)
+    except DamagedBatch as damage:
+        offset = int(batches["base_offset"][batches.index_at(damage.position)])
+        name = f"{split.topic}-{split.partition}, the batch at offset {offset}"
+        raise DamagedLog(name, 0, damage.reason) from None
 
 
 def _list_offsets(

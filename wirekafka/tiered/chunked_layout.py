@@ -175,19 +175,19 @@ def segment_in(data: Buffer, partition: TieredPartition, segment_id: bytes) -> R
     try:
         document = json.loads(bytes(data))["remoteLogSegmentMetadata"]
         epochs = sorted(
-            EpochEntry(int(epoch), offset)
+            EpochEntry(int(epoch), int(offset))
             for epoch, offset in document["segmentLeaderEpochs"].items()
         )
         return RemoteSegment(
             partition=partition,
             id=segment_id,
-            start_offset=document["startOffset"],
-            end_offset=document["endOffset"] + 1,
-            max_timestamp_ms=document["maxTimestampMs"],
-            broker_id=document["brokerId"],
-            event_ms=document["eventTimestampMs"],
+            start_offset=int(document["startOffset"]),
+            end_offset=int(document["endOffset"]) + 1,
+            max_timestamp_ms=int(document["maxTimestampMs"]),
+            broker_id=int(document["brokerId"]),
+            event_ms=int(document["eventTimestampMs"]),
             size_bytes=size_bytes,
             epochs=tuple(epochs),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DamagedObject(f"a manifest is damaged: {error!r}") from error

@@ -118,12 +118,9 @@ class ObjectStore:
             return cls.of_directory(unquote(url.removeprefix(_FILE)))
         if url.startswith("memory:"):
             return cls.in_memory()
+        stores = _obstore_stores()
         try:
-            from obstore.store import from_url
-        except ImportError:
-            raise KafkaError(Error.INVALID_CONFIG, _EXTRA) from None
-        try:
-            return cls(from_url(url, **_plain_text(url, options), **options))
+            return cls(stores.from_url(url, **_plain_text(url, options), **options))
         except Exception as error:
             raise KafkaError(Error.INVALID_CONFIG, f"{url}: {_summary(error)}") from error
 
@@ -148,36 +145,27 @@ class ObjectStore:
     @classmethod
     def of_directory(cls, path: str) -> ObjectStore:
         """The files of a directory, which is created. Raises KafkaError(INVALID_CONFIG)."""
-        try:
-            from obstore.store import LocalStore
-        except ImportError:
-            raise KafkaError(Error.INVALID_CONFIG, _EXTRA) from None
-        try:
-            return cls(LocalStore(path, mkdir=True))
-        except Exception as error:
-            raise KafkaError(Error.INVALID_CONFIG, f"{path}: {_summary(error)}") from error
+        return cls._of_directory(path, creates=True)
 
     @classmethod
     def of_existing(cls, url: str) -> ObjectStore:
         """As `of_url`, to read only: a directory is not created. Raises KafkaError."""
         if not url.startswith(_FILE):
             return cls.of_url(url)
-        path = unquote(url.removeprefix(_FILE))
+        return cls._of_directory(unquote(url.removeprefix(_FILE)), creates=False)
+
+    @classmethod
+    def _of_directory(cls, path: str, *, creates: bool) -> ObjectStore:
+        stores = _obstore_stores()
         try:
-            from obstore.store import LocalStore
-        except ImportError:
-            raise KafkaError(Error.INVALID_CONFIG, _EXTRA) from None
-        try:
-            return cls(LocalStore(path))
+            return cls(stores.LocalStore(path, mkdir=creates))
         except Exception as error:
             raise KafkaError(Error.INVALID_CONFIG, f"{path}: {_summary(error)}") from error
 
     @classmethod
     def in_memory(cls) -> ObjectStore:
-        """An empty store in the memory of this process."""
-        from obstore.store import MemoryStore
-
-        return cls(MemoryStore())
+        """An empty store in the memory of this process. Raises KafkaError(INVALID_CONFIG)."""
+        return cls(_obstore_stores().MemoryStore())
 
     def put(self, key: str, pieces: Iterable[Buffer]) -> None:
         with _Failures(key):
@@ -209,6 +197,15 @@ class ObjectStore:
             for found in self._obstore.list(self._store, prefix or None):
                 for each in found:
                     yield StoredObject(each["path"], each["size"])
+
+
+def _obstore_stores() -> Any:
+    """The stores of the package obstore. Raises KafkaError(INVALID_CONFIG) without the extra."""
+    try:
+        from obstore import store
+    except ImportError:
+        raise KafkaError(Error.INVALID_CONFIG, _EXTRA) from None
+    return store
 
 
 class _Failures:
