@@ -264,7 +264,7 @@ class GeneratedLog:
             )
         entries = log.epochs.entries
         log.remote.copied_end_offset = self.states.end_offset(entries, log.end_offset)
-        log.remote.readable_end_offset = self.states.readable_end(entries, 0)
+        log.remote.readable_end_offset = self.states.readable_end(entries, 0, log.end_offset)
         self._copied_end = log.remote.readable_end_offset
         self._kept = [*self._older_rows(), *self._local_rows()]
         if self.random.random() < 0.7:

@@ -99,6 +99,18 @@ def test_local_segments_go_only_when_they_are_readable_in_remote_storage(tiered:
     assert (log.first_offset, log.epochs.entries[0].start_offset) == (0, 0)
 
 
+def test_what_follows_a_truncation_stays_until_it_is_copied_itself(tiered: TieredLog) -> None:
+    """Copies of the records that were cut off say nothing about those in their place."""
+    log = tiered.log
+    tiered.copy()
+    offset = log.segments[2].base_offset
+    log.truncate_to(offset, NOW_MS)
+    tiered.append(40)
+    log.config = CONFIG.changed(local_retention_bytes=1)
+    log.delete_old_segments(NOW_MS)
+    assert 0 < log.start_offset <= offset
+
+
 def test_a_topic_that_no_longer_copies_keeps_the_total_retention_locally(tiered: TieredLog) -> None:
     log = tiered.log
     log.config = CONFIG.changed(

@@ -162,3 +162,11 @@ def test_two_copies_of_the_same_records_count_once_in_retention_by_size() -> Non
     assert expired(states, config, local, now_ms=0).start_offset == 0
     config = config.changed(retention_bytes=100)
     assert expired(states, config, local, now_ms=0).start_offset == 10
+
+
+def test_what_is_readable_ends_where_the_log_does() -> None:
+    """A replica that was left behind and is elected unclean writes other records from there on."""
+    states = copied(segment("a", 0, 10, (1, 0)), segment("b", 10, 20, (1, 10)))
+    assert states.readable_end(epochs((1, 0)), 0, 30) == 20
+    assert states.readable_end(epochs((1, 0)), 0, 15) == 15
+    assert states.readable_end(epochs((1, 0), (2, 15)), 0, 40) == 15

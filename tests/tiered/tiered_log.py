@@ -130,4 +130,6 @@ class TieredLog:
         remote, entries = self.log.remote, self.log.epochs.entries
         assert remote is not None
         remote.copied_end_offset = self.states.end_offset(entries, self.log.end_offset)
-        remote.readable_end_offset = self.states.readable_end(entries, self.log.start_offset)
+        remote.readable_end_offset = self.states.readable_end(
+            entries, self.log.start_offset, self.log.end_offset
+        )

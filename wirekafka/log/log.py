@@ -566,6 +566,9 @@ class Log:
         self._trusted_end = self._closed_end = -1
         self._synced_names = False
         self._generation += 1
+        if self.remote is not None:
+            # The copies that reach further have other records than this log will have there.
+            self.remote.readable_end_offset = min(self.remote.readable_end_offset, offset)
 
     def _checked_marker(
         self, records: Buffer, header: BatchHeader, append: Append

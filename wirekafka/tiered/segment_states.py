@@ -148,10 +148,18 @@ class SegmentStates:
             end_of_epoch = start_offset
         return -1
 
-    def readable_end(self, epochs: Sequence[EpochEntry], from_offset: int) -> int:
-        """How far the readable segments reach without a gap from an offset on."""
-        while (part := self.readable_at(epochs, from_offset)) is not None:
-            from_offset = part.end_offset
+    def readable_end(
+        self, epochs: Sequence[EpochEntry], from_offset: int, log_end_offset: int
+    ) -> int:
+        """How far the readable segments reach without a gap from an offset on.
+
+        Not beyond the end of the log: after an unclean election, other records will be there.
+        """
+        while (
+            from_offset < log_end_offset
+            and (part := self.readable_at(epochs, from_offset)) is not None
+        ):
+            from_offset = min(part.end_offset, log_end_offset)
         return from_offset
 
     def readable_at(self, epochs: Sequence[EpochEntry], offset: int) -> ReadablePart | None:

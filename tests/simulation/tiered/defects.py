@@ -13,6 +13,7 @@ from wirekafka.log import retention
 from wirekafka.server.tiering import copier as copier_module
 from wirekafka.server.tiering.copier import Copier
 from wirekafka.server.tiering.copies import Copies, Upload
+from wirekafka.server.tiering.partition_tier import PartitionTier
 from wirekafka.tiered import copying
 from wirekafka.tiered.copying import CopyJob
 from wirekafka.tiered.expiry import RemoteExpiry, expired
@@ -98,12 +99,16 @@ def report_deletions_before_the_objects_are_gone(patch: Patch) -> None:
 
 
 def delete_what_readers_still_find(patch: Patch) -> None:
-    """Retention deletes remote segments, and the log starts where it did."""
+    """Retention deletes remote segments, and the log starts where it did, for ever."""
 
     def without_start(*arguments: Any) -> RemoteExpiry:
         return replace(expired(*arguments), start_offset=-1)
 
+    async def keep(self: Copier, tier: PartitionTier) -> None:
+        pass
+
     patch.setattr(copier_module, "expired", without_start)
+    patch.setattr(Copier, "_raise_lost_start", keep)
 
 
 def _defects() -> Iterator[Defect]:
@@ -116,7 +121,7 @@ def _defects() -> Iterator[Defect]:
         (describe_segments_with_all_leader_epochs, lost, 0),
         (leave_what_failed_copies_have_stored, {"ORPHAN"}, 2),
         (report_deletions_before_the_objects_are_gone, {"ORPHAN"}, 2),
-        (delete_what_readers_still_find, lost, 0),
+        (delete_what_readers_still_find, {"STUCK"}, 0),
     ):
         yield Defect(introduce, frozenset(kinds), seed, simulate)
 

@@ -290,7 +290,9 @@ def note_copied(log: Log, states: SegmentStates | None) -> None:
     if log.remote is not None and states is not None:
         entries = log.epochs.entries
         log.remote.copied_end_offset = states.end_offset(entries, log.end_offset)
-        log.remote.readable_end_offset = states.readable_end(entries, log.start_offset)
+        log.remote.readable_end_offset = states.readable_end(
+            entries, log.start_offset, log.end_offset
+        )
 
 
 def _ignore(segment: RemoteSegment) -> None:
