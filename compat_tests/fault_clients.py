@@ -19,6 +19,7 @@ import kafka
 import kafka.admin
 import kafka.errors
 
+from tests.eventually import eventually
 from tests.testing.clients import TIMEOUT_S, confluent_consumer, confluent_producer
 from wirekafka import Broker
 
@@ -222,6 +223,7 @@ class KafkaPython:
         consumer = self._consumer(plan)
         try:
             self._polled(consumer)
+            self._settle(consumer)
             with during():
                 return _outcome(lambda: consumer.commit(timeout_ms=10_000), kafka.errors.KafkaError)
         finally:
@@ -240,6 +242,7 @@ class KafkaPython:
         offsets = {partition: kafka.structs.OffsetAndMetadata(1, "", -1)}
         try:
             self._polled(consumer)
+            self._settle(consumer)
             with before():
                 outcomes = _steps([producer.init_transactions], _python_error)
             if outcomes[-1] is not None:
@@ -300,6 +303,15 @@ class KafkaPython:
             for records in consumer.poll(200).values():
                 return [record.value for record in records]
         raise AssertionError("nothing came")
+
+    def _settle(self, consumer: Any) -> None:
+        """If its metadata arrives late, it joins again, and commits nothing meanwhile."""
+
+        def is_settled() -> bool:
+            consumer.poll(20)
+            return not consumer._coordinator.need_rejoin()
+
+        eventually(is_settled)
 
 
 class Aiokafka:
