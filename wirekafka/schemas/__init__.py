@@ -1,0 +1,1 @@
+"""Avro, JSON Schema and Protobuf: parsed by libraries, compared by the rules of registries."""
