@@ -25,7 +25,7 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class SchemaReference:
     """The use of a version of another subject, under a name: a type, a URI or an import path."""
 
     name: str
