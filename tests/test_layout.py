@@ -50,6 +50,7 @@ LAYERS = (
     "broker",
     "apis",
     "server",
+    "web",
     "registry",
     "testing",
     "console",
@@ -60,6 +61,8 @@ LAYERS = (
 
 MAY_USE_ASYNCIO = (
     "server/",
+    "web/",
+    "registry/",
     "client/",
     "testing/",
     "console/",

@@ -13,7 +13,7 @@ from tests.console.site import Site, console
 from tests.eventually import eventually
 from tests.server.test_bounded_http import is_closed
 from wirekafka.config.address import Address
-from wirekafka.console import connection
+from wirekafka.web import connection
 
 
 def address_of(site: Site) -> Address:

@@ -28,12 +28,13 @@ from wirekafka.console.access import MECHANISMS
 from wirekafka.console.insight import Inside
 from wirekafka.console.pool import ClientPool
 from wirekafka.console.sampler import Sampler
+from wirekafka.console.service import console_server
 from wirekafka.console.settings import LOOPBACK, ConsoleSettings
 from wirekafka.console.source import Source
-from wirekafka.console.web_server import WebServer
 from wirekafka.server.monitoring.service import Monitoring
 from wirekafka.server.monitoring.wire_tap import WireWatches
 from wirekafka.server.node import Node
+from wirekafka.web.web_server import WebServer
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class BuiltInConsole:
         def open_source(pool: ClientPool) -> Source:
             return Sampler(pool, inside, wire)
 
-        self._server = WebServer(settings, open_source)
+        self._server = console_server(settings, open_source)
         self._server.start()
         logger.info("The console is served at http://%s/", self._server.address)
 

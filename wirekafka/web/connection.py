@@ -1,4 +1,4 @@
-"""A connection of the console's HTTP server: uvicorn's, with deadlines and a limit on their number.
+"""A connection of an HTTP server: uvicorn's, with deadlines and a limit on their number.
 
 A request has to come within seconds, however slowly it is sent, and its response has to be taken;
 live output may go on. Beyond the limits the connection gives way that has waited longest for a
