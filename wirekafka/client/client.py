@@ -86,6 +86,10 @@ class BrokerConnection:
             raise CliError(f"{self.address} does not answer {request.__name__}")
         return version
 
+    def finalized_level(self, feature: str) -> int:
+        """The level at which the cluster has a feature; 0 without it."""
+        return self._features.get(feature, 0)
+
     def post(self, request: Request, *, most: int | None = None) -> None:
         """Send a request that gets no response (produce with acks 0)."""
         version = self.version_of(type(request), most)
@@ -131,6 +135,9 @@ class BrokerConnection:
         if response.error_code == Error.UNSUPPORTED_VERSION:
             response = self._exchange(ApiVersionsRequest(), ApiVersionsResponse, 0)
         check(response.error_code, f"{self.address}")
+        self._features = {
+            feature.name: feature.max_version_level for feature in response.finalized_features
+        }
         return {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
 
     def _exchange(self, request: Request, answer: type[R], version: int) -> R:
