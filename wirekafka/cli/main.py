@@ -28,6 +28,10 @@ COMMANDS = {
     "configs": ("wirekafka.cli.configs", "Describe and alter configurations."),
     "quotas": ("wirekafka.cli.quotas", "List, set and remove quotas."),
     "console": ("wirekafka.cli.console", "Serve web pages about a Kafka cluster."),
+    "schema-registry": (
+        "wirekafka.cli.schema_registry",
+        "Serve a schema registry over a Kafka cluster.",
+    ),
     "tier": ("wirekafka.cli.tier", "Show and check the object store of tiered topics."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
     "repair": (

@@ -44,6 +44,10 @@ class ConnectionFailure(CliError):
     """A broker that cannot be reached, or a connection that broke: a later try may succeed."""
 
 
+class LoginRefused(CliError):
+    """A login that a broker does not accept."""
+
+
 class ListedOffset(NamedTuple):
     """The result of ListOffsets in a partition; -1 for nothing found."""
 
@@ -125,7 +129,7 @@ class BrokerConnection:
         try:
             log_in(config, self.send)
         except AuthenticationFailed as error:
-            raise CliError(f"{self.address} refuses the login: {error}") from None
+            raise LoginRefused(f"{self.address} refuses the login: {error}") from None
 
     def _negotiate(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(
