@@ -12,18 +12,18 @@ from typing import NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wirekafka.registry.election import Elected, Identity
 from wirekafka.registry.errors import RegistryError
+from wirekafka.registry.http import answers, negotiation, routing
 from wirekafka.registry.topic_writer import unknown_leader
 
 logger = logging.getLogger(__name__)
 
 FORWARDED = "X-Forward"
 """In each request that was passed on; such a request is not passed on again."""
-CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 ELECTION_TIMEOUT_S = 20.0
 _PAUSE_S = 0.2
 _TIMEOUT_S = 45.0
@@ -112,7 +112,7 @@ class Forwarding:
                 return
             response = await self._forward(Request(scope, receive))
         except RegistryError as error:
-            response = error_response(error)
+            response = answers.refusal(error, negotiation.V1)
         await response(scope, receive, send)
 
     async def _forward(self, request: Request) -> Response:
@@ -147,19 +147,12 @@ class Forwarding:
             return Response(incoming.body, incoming.status, incoming.headers)
 
 
-def error_response(error: RegistryError) -> Response:
-    """The answer for a refusal."""
-    return JSONResponse(error.body(), error.status, media_type=CONTENT_TYPE)
-
-
 def _writes(scope: Scope) -> bool:
     """Whether a request may write; look-ups and checks of compatibility are POST requests, too."""
     method: str = scope["method"]
     if method in ("PUT", "DELETE"):
         return True
-    parts = [part for part in scope["path"].split("/") if part]
-    if parts[:1] == ["contexts"]:
-        parts = parts[2:]
+    parts = routing.without_context(routing.segments_of(_raw_path(scope))).segments
     is_look_up = parts[:1] == ["subjects"] and parts[-1] != "versions"
     return method == "POST" and not is_look_up and parts[:1] != ["compatibility"]
 
@@ -170,13 +163,18 @@ async def _outgoing(request: Request) -> _Outgoing:
         body += chunk
         if len(body) > _LARGEST_BODY_BYTES:
             raise RegistryError(413, 413, "Request Entity Too Large")
-    raw_path: bytes = request.scope.get("raw_path") or request.url.path.encode()
     query: bytes = request.scope["query_string"]
-    target = raw_path + (b"?" + query if query else b"")
+    target = _raw_path(request.scope) + (b"?" + query if query else b"")
     headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
     return _Outgoing(
         request.method, target.decode("latin-1"), {**headers, FORWARDED: "true"}, bytes(body)
     )
+
+
+def _raw_path(scope: Scope) -> bytes:
+    """The path as it was sent: subjects may have encoded slashes."""
+    raw: bytes | None = scope.get("raw_path")
+    return raw or str(scope["path"]).encode()
 
 
 def _connection(leader: Identity, tls: ssl.SSLContext | None) -> http.client.HTTPConnection:

@@ -23,14 +23,13 @@ from wirekafka.codec.record import Record
 from wirekafka.config.option import ConfigError
 from wirekafka.registry.entry import Entry
 from wirekafka.registry.errors import RegistryError
+from wirekafka.registry.records import NOOP
 from wirekafka.registry.state import RegistryState
 from wirekafka.registry.topic import PARTITION, OpenClient, read_until
 from wirekafka.registry.writer import Decided, Decision
 
 logger = logging.getLogger(__name__)
 
-NOOP = Entry(b'{"keytype":"NOOP","magic":0}', None)
-"""What a new leader writes, as Confluent's."""
 TRANSACTION_TIMEOUT_MS = 20_000
 _MOST_DECISIONS = 200
 _GROUP_BYTES = 256_000

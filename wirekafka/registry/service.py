@@ -72,6 +72,7 @@ def registry_server(settings: RegistrySettings) -> WebServer:
     async def application() -> AsyncIterator[ASGIApp]:
         follower = TopicFollower(settings.open_client, TOPIC)
         await _load(follower, settings.waits_for_brokers)
+        cluster_id = await asyncio.to_thread(_cluster_id, settings)
         follower.start()
         own = settings.advertised or _reached_at(server.address, settings.tls is not None)
         writer = TopicWriter(follower, settings.open_client, TRANSACTIONAL_ID)
@@ -90,7 +91,7 @@ def registry_server(settings: RegistrySettings) -> WebServer:
         election.start()
         access = _access(settings)
         forwarding = Forwarding(
-            app.create(writer, access),
+            app.create(writer, access, cluster_id=cluster_id, group_id=GROUP),
             leadership,
             None if access is None else access.authenticate,
             settings.leader_tls,
@@ -131,6 +132,11 @@ def url_of(server: WebServer, settings: RegistrySettings) -> str:
     reached = _reached_at(server.address, settings.tls is not None)
     host = "127.0.0.1" if server.address.host in ANYWHERE else server.address.host
     return replace(reached, host=host).url
+
+
+def _cluster_id(settings: RegistrySettings) -> str:
+    with settings.open_client() as client:
+        return client.metadata([]).cluster_id or ""
 
 
 def _access(settings: RegistrySettings) -> BrokerAccess | None:
