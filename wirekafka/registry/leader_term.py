@@ -17,8 +17,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from wirekafka.client.client import CliError
-from wirekafka.client.transactions import TransactionalProducer
+from wirekafka.client.client import CliError, ConnectionFailure
+from wirekafka.client.transactions import ProducerFenced, TransactionalProducer
 from wirekafka.codec.record import Record
 from wirekafka.config.option import ConfigError
 from wirekafka.registry.entry import Entry
@@ -35,6 +35,10 @@ _MOST_DECISIONS = 200
 _GROUP_BYTES = 256_000
 _LARGEST_BYTES = 900_000
 """Of the records of one decision: they are one batch, below the default of max.message.bytes."""
+
+
+class _Overtaken(CliError):
+    """Somebody else has written: the decisions do not know the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,25 +157,44 @@ class LeaderTerm:
             count, entries, outcomes = self._decide(waiting)
             group, waiting = waiting[:count], waiting[count:]
             if entries:
-                try:
-                    first = self._append(producer, entries)
-                    if first != self._end:
-                        # Somebody else has written: these decisions do not know the records.
-                        producer.abort()
-                        raise CliError(f"{self._topic} has a record of another writer")
-                except BaseException:
-                    self._submissions.put_back([*group, *waiting])
-                    raise
-                try:
-                    producer.commit()
-                except BaseException as error:
-                    self._submissions.put_back(waiting)
-                    for each in group:
-                        _fail(each, not_written(error))
-                    raise
+                first = self._write(producer, entries, group, waiting)
                 self._end = first + len(entries) + 1
             for submission, outcome in zip(group, outcomes, strict=True):
                 self._answer(submission, outcome)
+
+    def _write(
+        self,
+        producer: TransactionalProducer,
+        entries: Sequence[Entry],
+        group: Sequence[Submission],
+        waiting: Sequence[Submission],
+    ) -> int:
+        """Commit the records of a group; returns the offset of the first one. Raises CliError."""
+        try:
+            first = self._append(producer, entries)
+            if first != self._end:
+                producer.abort()
+                raise _Overtaken(f"{self._topic} has a record of another writer")
+        except (ProducerFenced, ConnectionFailure, _Overtaken):
+            self._submissions.put_back([*group, *waiting])
+            raise
+        except BaseException as error:
+            self._abandon(group, waiting, error)
+            raise
+        try:
+            producer.commit()
+        except BaseException as error:
+            self._abandon(group, waiting, error)
+            raise
+        return first
+
+    def _abandon(
+        self, group: Sequence[Submission], waiting: Sequence[Submission], error: BaseException
+    ) -> None:
+        """Fail a group that may have been written, or never can be; others are tried again."""
+        self._submissions.put_back(waiting)
+        for each in group:
+            _fail(each, not_written(error))
 
     def _decide(
         self, waiting: Sequence[Submission]
