@@ -32,10 +32,14 @@ def framed(
     """
     for name, value in headers:
         if name == header and value is not None:
-            if len(value) == _GUID_BYTES and value[0] == _GUID_MAGIC:
-                return Framed(data, guid=UUID(bytes=value[1:]))
-            if len(value) == _ID.size and value[0] == _ID_MAGIC:
-                return Framed(data, id=_ID.unpack(value)[1])
+            found = _prefixed(value)
+            if found is not None:
+                # The header of a Protobuf message ends with the indexes of its type.
+                return Framed(found.payload + data, found.id, found.guid)
+    return _prefixed(data)
+
+
+def _prefixed(data: bytes) -> Framed | None:
     if len(data) >= _ID.size and data[0] == _ID_MAGIC:
         return Framed(data[_ID.size :], id=_ID.unpack_from(data)[1])
     if len(data) >= _GUID_BYTES and data[0] == _GUID_MAGIC:
