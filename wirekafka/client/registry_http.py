@@ -6,6 +6,7 @@ import base64
 import json
 import ssl
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, NamedTuple
@@ -46,7 +47,14 @@ class RegistryEndpoint:
     """One instance of a registry. Requests may be sent from several threads."""
 
     def __init__(
-        self, url: str, *, user: str, password: str, tls: ssl.SSLContext | None, timeout_s: float
+        self,
+        url: str,
+        *,
+        user: str,
+        password: str,
+        tls: ssl.SSLContext | None,
+        timeout_s: float,
+        headers: Mapping[str, str],
     ) -> None:
         """Check the URL, whose user and password count where `user` is empty. Raises CliError."""
         parts = _split(url)
@@ -57,7 +65,7 @@ class RegistryEndpoint:
         self._path = parts.path.rstrip("/")
         self._tls = tls
         self._timeout_s = timeout_s
-        self._headers = {"Accept": f"{_JSON}, application/json", **_agent()}
+        self._headers = {"Accept": f"{_JSON}, application/json", **_agent(), **headers}
         user, password = (user, password) if user else _user_of(parts)
         if user:
             pair = base64.b64encode(f"{user}:{password}".encode()).decode()

@@ -40,7 +40,6 @@ __all__ = [
     "SchemaRegistry",
 ]
 
-SCHEMA_NOT_FOUND = 40403
 _NOT_FOUND = 404
 _KEPT_SCHEMAS = 1_000
 _KEPT_CHARACTERS = 16 << 20
@@ -89,7 +88,7 @@ class SchemaRegistry:
     """A registry at a URL, or at the instances of a list of URLs. Threads may share it.
 
     Raises CliError for a URL that is none. With `ca_file`, only that authority is trusted;
-    `tls` is a context for more than that.
+    `tls` is a context for more than that. `headers` are sent with every request.
     """
 
     def __init__(
@@ -101,12 +100,20 @@ class SchemaRegistry:
         ca_file: Path | None = None,
         tls: ssl.SSLContext | None = None,
         timeout_s: float = 10,
+        headers: Mapping[str, str] | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         if tls is None and ca_file is not None:
             tls = ssl.create_default_context(cafile=ca_file)
         self._endpoints = [
-            RegistryEndpoint(each, user=user, password=password, tls=tls, timeout_s=timeout_s)
+            RegistryEndpoint(
+                each,
+                user=user,
+                password=password,
+                tls=tls,
+                timeout_s=timeout_s,
+                headers=headers or {},
+            )
             for each in filter(None, map(str.strip, url.split(",")))
         ]
         if not self._endpoints:
@@ -185,7 +192,7 @@ class SchemaRegistry:
     ) -> list[str]:
         """Why a schema may not be registered under a subject; empty if it may.
 
-        Compared with one version, or by default with those that the subject's level says.
+        Compared with one version, or by default with the versions that the level says.
         """
         path = f"compatibility/subjects/{quoted(subject)}/versions"
         if version is not None:

@@ -12,7 +12,7 @@ from wirekafka.visible_text import json_text
 _MOST_NOTES = 100
 
 
-class DecodedRecord(NamedTuple):
+class DecodedParts(NamedTuple):
     """The decoded parts of a record; None for a part that is printed as it is."""
 
     key: DecodedValue | None
@@ -38,9 +38,9 @@ class RecordDecoder:
         self._decoder = Decoder(registry)
         self._noted: set[str] = set()
 
-    def decoded(self, record: FetchedRecord) -> DecodedRecord:
+    def decoded(self, record: FetchedRecord) -> DecodedParts:
         """The decoded key and value of a record."""
-        return DecodedRecord(
+        return DecodedParts(
             self._part(record, "key", record.key), self._part(record, "value", record.value)
         )
 
