@@ -102,6 +102,18 @@ def test_requests_of_the_test_itself_are_spared_and_not_counted(faults, client):
     assert fault.hits == 1
 
 
+def test_the_test_itself_may_have_an_application_of_its_own(faults):
+    def answering(text: str) -> Starlette:
+        async def answer(request: Request) -> JSONResponse:
+            return JSONResponse(text)
+
+        return Starlette(routes=[Route("/", answer)])
+
+    client = TestClient(faults.around(answering("users"), answering("own")))
+    assert client.get("/").json() == "users"
+    assert client.get("/", headers={SPARED_HEADER: "key"}).json() == "own"
+
+
 def test_a_delay_ends_with_its_time_or_with_its_fault(faults):
     async def app(scope: object, receive: object, send: object) -> None:
         seen.append(asyncio.get_running_loop().time())

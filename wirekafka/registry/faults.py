@@ -141,11 +141,13 @@ class RegistryFaults:
         for fault in ended:
             fault.remove()
 
-    def around(self, app: ASGIApp) -> ASGIApp:
-        """The application in which requests are disturbed."""
+    def around(self, app: ASGIApp, own: ASGIApp | None = None) -> ASGIApp:
+        """The application in which requests are disturbed; `own` serves the test itself."""
 
         async def disturbed(scope: Scope, receive: Receive, send: Send) -> None:
-            if self._faults and scope["type"] == "http" and not self._is_spared(scope):
+            if scope["type"] == "http" and self._is_spared(scope):
+                await (own or app)(scope, receive, send)
+            elif scope["type"] == "http" and self._faults:
                 await self._serve(app, scope, receive, send)
             else:
                 await app(scope, receive, send)
