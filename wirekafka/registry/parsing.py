@@ -1,0 +1,159 @@
+"""Parsed schemas of a registry: their references resolved, their size bounded, the latest kept."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from wirekafka.registry import errors
+from wirekafka.registry.errors import RegistryError
+from wirekafka.registry.records import SchemaContent, SchemaRecord
+from wirekafka.registry.state import RegistryState
+from wirekafka.registry.subjects import context_of, within
+from wirekafka.schemas import formats
+from wirekafka.schemas.schema import Dependency, Format, ParsedSchema, SchemaError, SchemaReference
+
+MOST_SCHEMA_CHARACTERS = 1 << 20
+_MOST_DEPENDENCIES = 1000
+_MOST_DEPENDENCY_CHARACTERS = 8 << 20
+_LATEST = -1
+
+
+class SchemaParser:
+    """Parses the schemas of a registry, in any thread, and keeps those used last.
+
+    A schema is compared with older ones at each registration: these must not be parsed each time.
+    """
+
+    def __init__(self, most_characters: int = 16 << 20) -> None:
+        self._most_characters = most_characters
+        self._lock = threading.Lock()
+        self._parsed: OrderedDict[tuple[str, ...], ParsedSchema] = OrderedDict()
+        self._characters = 0
+
+    def parse(self, state: RegistryState, subject: str, content: SchemaContent) -> ParsedSchema:
+        """The schema that a subject has, or is to get. Raises RegistryError 42201 or 42209."""
+        return self.later(state, subject, content)()
+
+    def later(
+        self, state: RegistryState, subject: str, content: SchemaContent
+    ) -> Callable[[], ParsedSchema]:
+        """Read all that a schema needs from the state now, to be parsed in another thread.
+
+        Raises RegistryError 42201 for an unknown format or reference, 42209 if it is too large.
+        """
+        try:
+            format = Format(content.schema_type)
+        except ValueError:
+            raise errors.invalid_schema(f"Invalid schema type {content.schema_type}") from None
+        if len(content.text) > MOST_SCHEMA_CHARACTERS:
+            raise errors.schema_too_large("Write failed because schema is too large")
+        try:
+            needed = dependencies(state, subject, content.references)
+        except SchemaError as error:
+            raise _invalid(subject, content, str(error)) from error
+        return lambda: self._parse(subject, content, format, needed)
+
+    def _parse(
+        self, subject: str, content: SchemaContent, format: Format, needed: Sequence[Dependency]
+    ) -> ParsedSchema:
+        parts = (part for each in needed for part in (each.name, each.text))
+        key = (format.value, content.text, *parts)
+        with self._lock:
+            kept = self._parsed.get(key)
+            if kept is not None:
+                self._parsed.move_to_end(key)
+                return kept
+        try:
+            parsed = formats.parse(format, content.text, needed)
+        except SchemaError as error:
+            raise _invalid(subject, content, str(error)) from error
+        except RecursionError as error:
+            raise _invalid(subject, content, "it is nested too deep") from error
+        with self._lock:
+            self._keep(key, parsed)
+        return parsed
+
+    def _keep(self, key: tuple[str, ...], parsed: ParsedSchema) -> None:
+        if key not in self._parsed:
+            self._parsed[key] = parsed
+            self._characters += _characters(key)
+        while self._characters > self._most_characters:
+            dropped, _ = self._parsed.popitem(last=False)
+            self._characters -= _characters(dropped)
+
+
+def dependencies(
+    state: RegistryState, subject: str, references: Sequence[SchemaReference]
+) -> Sequence[Dependency]:
+    """The schemas that references name and need themselves, the innermost first.
+
+    Raises SchemaError for one that does not exist, RegistryError 42209 for too many.
+    """
+    collection = _Dependencies(state)
+    collection.add(subject, references)
+    return list(collection.found.values())
+
+
+def referenced(state: RegistryState, subject: str, reference: SchemaReference) -> SchemaRecord:
+    """The version that a schema of a subject refers to. Raises SchemaError if there is none."""
+    target = within(context_of(subject), reference.subject)
+    if reference.version == _LATEST:
+        record = state.latest(target)
+    else:
+        record = state.version(target, reference.version)
+    if record is None:
+        raise SchemaError(
+            f'No schema reference found for subject "{reference.subject}" '
+            f"and version {reference.version}"
+        )
+    return record
+
+
+@dataclass(slots=True)
+class _Dependencies:
+    """The schemas found so far, by their names, the innermost first."""
+
+    state: RegistryState
+    found: dict[str, Dependency] = field(default_factory=dict)
+    open_names: set[str] = field(default_factory=set)
+    characters: int = 0
+
+    def add(self, subject: str, references: Sequence[SchemaReference]) -> None:
+        for each in references:
+            if each.name in self.found or each.name in self.open_names:
+                continue
+            record = referenced(self.state, subject, each)
+            self.open_names.add(each.name)
+            self.characters += len(record.content.text)
+            if (
+                len(self.open_names) > _MOST_DEPENDENCIES
+                or self.characters > _MOST_DEPENDENCY_CHARACTERS
+            ):
+                raise errors.schema_too_large("The schemas that it refers to are too large")
+            self.add(record.subject, record.content.references)
+            self.found[each.name] = Dependency(each.name, record.content.text)
+
+
+def _invalid(subject: str, content: SchemaContent, details: str) -> RegistryError:
+    """As Confluent describes a schema that it does not accept."""
+    references = ", ".join(
+        f"{{name='{each.name}', subject='{each.subject}', version={each.version}}}"
+        for each in content.references
+    )
+    return errors.invalid_schema(
+        f"Invalid schema {{subject={subject},version=0,id=-1,schemaType={content.schema_type},"
+        f"references=[{references}],metadata={_shown(content.metadata)},"
+        f"ruleSet={_shown(content.rule_set)},schema={content.text}}} with refs [{references}] "
+        f"of type {content.schema_type}, details: {details}"
+    )
+
+
+def _shown(value: object) -> str:
+    return "null" if value is None else str(value)
+
+
+def _characters(key: tuple[str, ...]) -> int:
+    return sum(len(each) for each in key)
