@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -49,6 +49,8 @@ _UNKNOWN_FOR_S = 5.0
 _UNREACHABLE_FOR_S = 2.0
 _MOST_DEPENDENCIES, _DEEPEST = 1_000, 100
 _LATEST = "latest"
+_LATEST_NUMBER = -1
+"""The version of a reference to whatever is the latest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,13 +218,15 @@ class SchemaRegistry:
             return found
         return [self.request("DELETE", f"{path}/versions/{version}", **query)]
 
-    def dependencies(self, references: Sequence[SchemaReference]) -> list[Dependency]:
+    def dependencies(
+        self, references: Sequence[SchemaReference], subject: str = ""
+    ) -> list[Dependency]:
         """All schemas that references lead to, each once, and the innermost first.
 
-        Raises SchemaError for too many, or for a circle.
+        They are in the context of a subject. Raises SchemaError for too many, or for a circle.
         """
         found: dict[str, Dependency] = {}
-        self._collect(references, found, ())
+        self._collect(references, _context(subject), found, ())
         return list(found.values())
 
     def close(self) -> None:
@@ -244,6 +248,7 @@ class SchemaRegistry:
     def _collect(
         self,
         references: Sequence[SchemaReference],
+        context: str,
         found: dict[str, Dependency],
         path: tuple[tuple[str, int], ...],
     ) -> None:
@@ -257,14 +262,18 @@ class SchemaRegistry:
                 raise SchemaError(
                     f"more than {_MOST_DEPENDENCIES} references, or {_DEEPEST} one in another"
                 )
-            schema = self._referenced(reference)
-            self._collect(schema.references, found, (*path, place))
+            schema = self._referenced(reference, context)
+            self._collect(schema.references, context, found, (*path, place))
             found[reference.name] = Dependency(reference.name, schema.text)
 
-    def _referenced(self, reference: SchemaReference) -> RegisteredSchema:
-        key = "version", reference.subject, reference.version
-        path = f"subjects/{quoted(reference.subject)}/versions/{reference.version}"
-        return self._known(key, path, {"deleted": "true"})
+    def _referenced(self, reference: SchemaReference, context: str) -> RegisteredSchema:
+        subject = reference.subject
+        if context and not subject.startswith(":."):
+            subject = f":{context}:{subject}"
+        if reference.version == _LATEST_NUMBER:
+            return self.version(subject, deleted=True)
+        path = f"subjects/{quoted(subject)}/versions/{reference.version}"
+        return self._known(("version", subject, reference.version), path, {"deleted": "true"})
 
     def _known(
         self, key: Hashable, path: str, query: Mapping[str, str], id: int | None = None
@@ -295,7 +304,7 @@ class SchemaRegistry:
                 guid=None if guid is None else UUID(guid),
                 subject=fields.get("subject"),
                 version=fields.get("version"),
-                _resolve=self.dependencies,
+                _resolve=partial(self.dependencies, subject=fields.get("subject") or ""),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CliError(f"{self.url} answers with no schema that is known: {error}") from None
