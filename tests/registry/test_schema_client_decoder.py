@@ -53,7 +53,9 @@ def test_the_header_of_a_protobuf_message_ends_with_the_indexes_of_its_type():
     assert (found.id, found.payload) == (5, b"\0message")
 
 
-@pytest.mark.parametrize("data", [None, b"", b"text", b"\0\0\0\1", b"\1" + bytes(15), b"\2" * 20])
+@pytest.mark.parametrize(
+    "data", [None, b"", b"text", b"\0\0\0\1", b"\1" + bytes(15), b"\2" * 20, b"\0\xff" * 4]
+)
 def test_data_that_name_no_schema_are_not_decoded(fake, decoder, data):
     assert decoder.decoded(data, is_key=False) is None
     assert fake.seen == []

@@ -419,6 +419,7 @@ class _Failures:
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
+        self._lock = threading.Lock()
         self._unknown: OrderedDict[Hashable, tuple[float, CliError]] = OrderedDict()
         self._unreachable: tuple[float, CliError] | None = None
 
@@ -432,12 +433,14 @@ class _Failures:
         if isinstance(error, ConnectionFailure):
             self._unreachable = self._now_s() + _UNREACHABLE_FOR_S, error
             return
-        self._unknown[key] = self._now_s() + _UNKNOWN_FOR_S, error
-        while len(self._unknown) > _KEPT_FAILURES:
-            self._unknown.popitem(last=False)
+        with self._lock:
+            self._unknown[key] = self._now_s() + _UNKNOWN_FOR_S, error
+            while len(self._unknown) > _KEPT_FAILURES:
+                self._unknown.popitem(last=False)
 
     def forget(self, key: Hashable) -> None:
-        self._unknown.pop(key, None)
+        with self._lock:
+            self._unknown.pop(key, None)
 
 
 def _body(text: str, format: Format, references: Sequence[SchemaReference]) -> dict[str, Any]:

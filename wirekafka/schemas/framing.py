@@ -41,7 +41,9 @@ def framed(
 
 def _prefixed(data: bytes) -> Framed | None:
     if len(data) >= _ID.size and data[0] == _ID_MAGIC:
-        return Framed(data[_ID.size :], id=_ID.unpack_from(data)[1])
+        id = _ID.unpack_from(data)[1]
+        # No registry gives negative ids: numbers of 8 bytes may look so.
+        return None if id < 0 else Framed(data[_ID.size :], id=id)
     if len(data) >= _GUID_BYTES and data[0] == _GUID_MAGIC:
         return Framed(data[_GUID_BYTES:], guid=UUID(bytes=data[1:_GUID_BYTES]))
     return None
