@@ -26,6 +26,10 @@ COMMANDS = {
         "Show how far each client has fetched, or which are throttled.",
     ),
     "configs": ("wirekafka.cli.configs", "Describe and alter configurations."),
+    "schemas": (
+        "wirekafka.cli.schemas.commands",
+        "List, show, register, check and delete schemas of a registry.",
+    ),
     "quotas": ("wirekafka.cli.quotas", "List, set and remove quotas."),
     "console": ("wirekafka.cli.console", "Serve web pages about a Kafka cluster."),
     "schema-registry": (
