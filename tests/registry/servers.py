@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.message import Message
 from typing import Any, NamedTuple
 
 from wirekafka.config.address import Address
@@ -40,10 +41,10 @@ def ask(
     request = urllib.request.Request(url + path, data, named, method=method)
     try:
         with urllib.request.urlopen(request, timeout=40) as response:
-            return Answer(response.status, json.load(response), dict(response.headers))
+            return Answer(response.status, json.load(response), _lower(response.headers))
     except urllib.error.HTTPError as error:
         with error:
-            return Answer(error.code, json.load(error), dict(error.headers))
+            return Answer(error.code, json.load(error), _lower(error.headers))
 
 
 @contextmanager
@@ -63,3 +64,7 @@ def registry(bootstrap: str, config: ClientConfig | None = None, **more: Any) ->
         yield url_of(server, settings)
     finally:
         server.stop()
+
+
+def _lower(headers: Message) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}

@@ -128,7 +128,7 @@ def test_requests_and_credentials_go_to_the_elected_address_alone(broker: wireka
             answer = ask(url, "PUT", "/config/a%2Fb?x=1", {}, login=("alice", "secret"))
             assert answer.status == 307
             assert Redirecting.seen == [("/config/a%2Fb?x=1", "Basic YWxpY2U6c2VjcmV0", "true")]
-            assert "Location" not in answer.headers
+            assert "location" not in answer.headers
             other.shutdown()
             other.server_close()
             stopping.set()

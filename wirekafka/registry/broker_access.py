@@ -33,11 +33,12 @@ from wirekafka.protocol.describe_cluster import DescribeClusterRequest, Describe
 from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
 from wirekafka.registry.access import RegistryOperation
 from wirekafka.registry.errors import RegistryError
+from wirekafka.registry.names import CLIENT_ID
 from wirekafka.security.acl import Operation
 
 logger = logging.getLogger(__name__)
 
-CLIENT_ID = "wirekafka-schema-registry-user"
+_USER_CLIENT_ID = f"{CLIENT_ID}-user"
 LOGIN_S = 60.0
 """How long a password is not checked again; the connections of a user last no longer either."""
 PERMISSION_S = 3.0
@@ -77,6 +78,15 @@ def topic_of(subject: str) -> str:
     return subject
 
 
+def require_passwords(config: ClientConfig) -> None:
+    """Raise CliError if no user could log in by a name and a password."""
+    if config.logs_in and config.sasl_mechanism not in MECHANISMS:
+        raise CliError(
+            "users of the registry log in by a name and a password: sasl.mechanism has to be one of"
+            f" {', '.join(MECHANISMS)}, not {config.sasl_mechanism}"
+        )
+
+
 @dataclass(slots=True)
 class _Login:
     pool: ClientPool
@@ -92,12 +102,6 @@ class BrokerAccess:
     def __init__(
         self, bootstrap: str, config: ClientConfig, now_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """Raises CliError if no user could log in by a name and a password."""
-        if config.sasl_mechanism not in MECHANISMS:
-            raise CliError(
-                "users of the registry log in by a name and a password: sasl.mechanism has to be"
-                f" one of {', '.join(MECHANISMS)}, not {config.sasl_mechanism}"
-            )
         self._bootstrap, self._config, self._now_s = bootstrap, config, now_s
         self._secret = secrets.token_bytes(32)
         self._logins: OrderedDict[bytes, _Login] = OrderedDict()
@@ -161,7 +165,7 @@ class BrokerAccess:
     async def _logged_in(self, key: bytes, user: str, password: str) -> _Login:
         def log_in() -> ClientPool:
             config = with_credentials(self._config, user, password, "the request")
-            pool = ClientPool(self._bootstrap, config, CLIENT_ID)
+            pool = ClientPool(self._bootstrap, config, _USER_CLIENT_ID)
             with pool.client() as client:
                 client.any()
             return pool

@@ -18,11 +18,11 @@ from typing import Any
 from wirekafka.client.classic_member import ClassicMember
 from wirekafka.client.client import Client, CliError, ConnectionFailure
 from wirekafka.config.option import ConfigError
+from wirekafka.registry.names import GROUP
 from wirekafka.registry.topic import OpenClient
 
 logger = logging.getLogger(__name__)
 
-GROUP = "schema-registry"
 SESSION_TIMEOUT_MS = 10_000
 REBALANCE_TIMEOUT_MS = 15_000
 _VERSION = 1

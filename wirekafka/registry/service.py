@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -16,18 +16,17 @@ from wirekafka.client.client import Client, CliError
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.registry import app
-from wirekafka.registry.broker_access import BrokerAccess
-from wirekafka.registry.election import GROUP, SESSION_TIMEOUT_MS, Elected, Election, Identity
+from wirekafka.registry.broker_access import BrokerAccess, require_passwords
+from wirekafka.registry.election import SESSION_TIMEOUT_MS, Elected, Election, Identity
 from wirekafka.registry.forwarding import Forwarding, Leadership
-from wirekafka.registry.topic import TOPIC, TopicFollower
+from wirekafka.registry.names import CLIENT_ID, GROUP, TOPIC, TRANSACTIONAL_ID
+from wirekafka.registry.topic import TopicFollower
 from wirekafka.registry.topic_writer import TopicWriter
 from wirekafka.web.connection import HttpConnection
 from wirekafka.web.web_server import Service, WebServer
 
 logger = logging.getLogger(__name__)
 
-CLIENT_ID = "wirekafka-schema-registry"
-TRANSACTIONAL_ID = f"wirekafka-{GROUP}"
 _NAME = "the schema registry"
 _LOAD_EVERY_S = 1.0
 
@@ -47,6 +46,8 @@ class RegistrySettings:
     leader_tls: ssl.SSLContext | None = None
     """Of connections to the leader, if it has TLS."""
     session_timeout_ms: int = SESSION_TIMEOUT_MS
+    around: Callable[[ASGIApp, ASGIApp], ASGIApp] = lambda app, unrestricted: app
+    """The application that is served, around the registry's and one that permits everything."""
     waits_for_brokers: bool = False
     """Whether it starts once the brokers are ready for it, rather than fails."""
 
@@ -65,8 +66,10 @@ class RegistryConnection(HttpConnection):
 def registry_server(settings: RegistrySettings) -> WebServer:
     """A registry that listens at its address, and serves once it has read its topic.
 
-    Raises OSError.
+    Raises OSError, and CliError for a mechanism by which users cannot log in.
     """
+    if settings.config is not None:
+        require_passwords(settings.config)
 
     @asynccontextmanager
     async def application() -> AsyncIterator[ASGIApp]:
@@ -97,7 +100,7 @@ def registry_server(settings: RegistrySettings) -> WebServer:
             settings.leader_tls,
         )
         try:
-            yield forwarding
+            yield settings.around(forwarding, app.create(writer))
         finally:
             forwarding.close()
             await asyncio.to_thread(election.stop)

@@ -18,11 +18,11 @@ from wirekafka.errors import Error
 from wirekafka.protocol.list_offsets import ListOffsetsResponse
 from wirekafka.protocol.metadata import MetadataResponse
 from wirekafka.registry.entry import Entry
+from wirekafka.registry.names import TOPIC
 from wirekafka.registry.state import RegistryState
 
 logger = logging.getLogger(__name__)
 
-TOPIC = "_schemas"
 PARTITION = 0
 _REPLICAS = 3
 _POLICY = "cleanup.policy"
