@@ -31,9 +31,7 @@ def test_versions_and_subjects_are_deleted_softly_then_for_good(rest: Rest) -> N
         "Subject 't' Version 1 was soft deleted.Set permanent=true to delete permanently",
     )
     assert rest("DELETE /subjects/t/versions/2?permanent=true") == refused(
-        404,
-        40407,
-        "Subject 't' Version 2 was not deleted first before being permanently deleted",
+        404, 40407, "Subject 't' Version 2 was not deleted first before being permanently deleted"
     )
     assert rest("DELETE /subjects/t/versions/1?permanent=true") == Answer(200, 1)
     assert rest("GET /schemas/ids/1") == refused(404, 40403, "Schema 1 not found")

@@ -57,9 +57,7 @@ def test_a_change_leaves_the_other_settings(rest: Rest) -> None:
         (
             "PUT /mode",
             {"mode": "SLEEPING"},
-            refused(
-                422, 42204, "Invalid mode. Valid values are READWRITE, READONLY, and IMPORT."
-            ),
+            refused(422, 42204, "Invalid mode. Valid values are READWRITE, READONLY, and IMPORT."),
         ),
         ("PUT /config", {"colour": 1}, refused(422, 422, "Unrecognized field: colour")),
         ("PUT /config", {"normalize": 1}, refused(400, 400, "Invalid value of normalize")),
