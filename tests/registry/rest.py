@@ -24,12 +24,14 @@ def refused(status: int, code: int, message: str) -> Answer:
 
 
 def record(*fields: str, name: str = "R") -> str:
-    """The text of an Avro record with fields `name:type`, `name:type=default`."""
+    """The text of an Avro record with fields `name:type`, `name:type=default in JSON`."""
     parts = []
     for each in fields:
         field, _, rest = each.partition(":")
         type_, _, default = rest.partition("=")
-        parts.append({"name": field, "type": type_, **({"default": default} if default else {})})
+        parts.append(
+            {"name": field, "type": type_, **({"default": json.loads(default)} if default else {})}
+        )
     value = {"type": "record", "name": name, "fields": parts}
     return json.dumps(value, separators=(",", ":"))
 

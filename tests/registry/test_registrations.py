@@ -5,7 +5,7 @@ import pytest
 from tests.registry.rest import Answer, Rest, record, refused
 
 A, A_AND_B = record("a:int"), record("a:int", "b:int=1")
-B_REQUIRED = record("a:int", "b:string")
+B_REQUIRED = record("a:int", "b:int")
 
 
 @pytest.fixture
