@@ -32,6 +32,10 @@ COMMANDS = {
     ),
     "quotas": ("wirekafka.cli.quotas", "List, set and remove quotas."),
     "console": ("wirekafka.cli.console", "Serve web pages about a Kafka cluster."),
+    "schema-registry": (
+        "wirekafka.cli.schema_registry",
+        "Serve a schema registry over a Kafka cluster.",
+    ),
     "tier": ("wirekafka.cli.tier", "Show and check the object store of tiered topics."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
     "repair": (
