@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.registry.fake_registry import FakeRegistry, fake_registry
+from tests.registry.fake_registry import FakeRegistry, Fault, fake_registry
 from tests.registry.plain_schemas import parse_plain
 from tests.testing.clients import confluent_producer, deliver
 from wirekafka import Broker
@@ -14,6 +14,7 @@ from wirekafka.client.schema_registry import RegistryRefused, SchemaRegistry
 from wirekafka.registry.faults import RegistryFaults
 from wirekafka.schemas import formats
 from wirekafka.schemas.schema import Format, ValueMismatch
+from wirekafka.testing.control import BrokerControl
 from wirekafka.testing.registry.schemas import Schemas
 
 
@@ -86,3 +87,36 @@ def test_recorded_requests_show_decoded_values(broker: Broker, schemas: Schemas)
 def test_faults_that_can_never_act_are_refused(schemas, wrong, message):
     with pytest.raises(ValueError, match=message):
         schemas.fail(**wrong)
+
+
+def test_the_control_port_registers_decodes_and_disturbs(broker: Broker, schemas, fake):
+    control = BrokerControl(broker, schemas)
+    assert control.answer("GET", "/", {})["schema_registry_url"] == fake.url
+    body = {"subject": "orders-value", "schema": "Order"}
+    assert control.answer("POST", "/schemas", body) == {"id": 1}
+    referring = {"schema": {"a": 1}, "type": "JSON", "references": [["n", "orders-value", 1]]}
+    assert control.answer("POST", "/schemas", {"subject": "b", **referring}) == {"id": 2}
+    assert fake.seen[-1].body["references"][0]["subject"] == "orders-value"
+    value = schemas.encoded("orders-value", {"id": 1})
+    broker.produce("orders", [("key", value), b"plain"])
+    assert control.answer("GET", "/decoded", {"topic": "orders"}) == [
+        {"partition": 0, "offset": 0, "key": "key", "value": {"id": 1}},
+        {"partition": 0, "offset": 1, "key": None, "value": "plain"},
+    ]
+    rule = {"kind": "fail_registry", "request": "GET /subjects", "status": 503, "times": 1}
+    assert control.answer("POST", "/rules", rule) == {"id": 1}
+    assert control.answer("GET", "/rules/1", {}) == {
+        "id": 1,
+        "rule": "fail(GET /subjects, 503, 503)",
+        "hits": 0,
+    }
+    delay = {"kind": "delay_registry", "seconds": 2}
+    assert control.answer("POST", "/rules", delay) == {"id": 2}
+    assert control.answer("DELETE", "/rules/2", {})["rule"] == "delay(any /**, 2 s)"
+    rule = {"kind": "fail", "api": "Produce", "error": "REQUEST_TIMED_OUT"}
+    assert control.answer("POST", "/rules", rule) == {"id": 3}
+    assert control.answer("GET", "/rules/3", {})["waiting"] == 0
+    control.remove_rules()
+    fake.faults.append(Fault(409, b'{"error_code": 409, "message": "incompatible"}'))
+    with pytest.raises(ValueError, match="incompatible"):
+        control.answer("POST", "/schemas", body)

@@ -53,6 +53,9 @@ class RequestPattern:
             segments, path = segments[:-1], path[: len(segments) - 1]
         return len(segments) == len(path) and all(map(fnmatchcase, path, segments))
 
+    def __str__(self) -> str:
+        return f"{self.method or 'any'} /{'/'.join(self.segments)}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
@@ -114,6 +117,11 @@ class RegistryFault:
 
     def __exit__(self, *_: object) -> None:
         self.remove()
+
+    def __repr__(self) -> str:
+        if self.refusal is None:
+            return f"delay({self._pattern}, {self.seconds} s)"
+        return f"fail({self._pattern}, {self.refusal.status}, {self.refusal.code})"
 
 
 class RegistryFaults:

@@ -44,13 +44,13 @@ def version(record: SchemaRecord, text: str | None = None) -> JsonObject:
     }
 
 
-def registered(record: SchemaRecord) -> JsonObject:
+def registered(record: SchemaRecord, text: str) -> JsonObject:
     """The answer to a registration."""
     return {
         "id": record.id,
         "version": record.version,
         "guid": record.guid,
-        **_content(record.content, None),
+        **_content(record.content, text),
     }
 
 

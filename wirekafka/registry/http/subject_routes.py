@@ -11,9 +11,10 @@ from wirekafka.registry import deletion, errors, registration
 from wirekafka.registry.access import RegistryOperation
 from wirekafka.registry.http import answers
 from wirekafka.registry.http.call import Call
-from wirekafka.registry.http.forms import text_in_form
+from wirekafka.registry.http.forms import text_as_sent, text_in_form
 from wirekafka.registry.http.scopes import subjects_of_prefix
 from wirekafka.registry.records import SchemaRecord
+from wirekafka.registry.registration import SchemaRequest
 from wirekafka.registry.subjects import ALL_CONTEXTS
 from wirekafka.registry.versions import find_version
 
@@ -46,7 +47,7 @@ async def look_up(call: Call) -> Any:
     found = search.found_as_it_is() or await call.in_thread(search.found)
     if found is None:
         raise errors.schema_not_found()
-    return answers.version(found, await text_in_form(call, found))
+    return answers.version(found, await _text(call, request, found))
 
 
 async def register(call: Call) -> Any:
@@ -60,7 +61,7 @@ async def register(call: Call) -> Any:
     if known is None:
         decision = registration.register(subject, request, call.registry.parser)
         known = await call.submit(decision)
-    return answers.registered(known)
+    return answers.registered(known, await _text(call, request, known))
 
 
 async def versions(call: Call) -> Any:
@@ -155,6 +156,12 @@ async def _compatibility(call: Call, record: SchemaRecord | None) -> Any:
     messages = await call.in_thread(comparison.messages)
     answer: dict[str, Any] = {"is_compatible": not messages}
     return {**answer, "messages": messages} if call.flag("verbose") else answer
+
+
+async def _text(call: Call, request: SchemaRequest, record: SchemaRecord) -> str:
+    if call.text("format"):
+        return await text_in_form(call, record)
+    return text_as_sent(request, record)
 
 
 async def _version(call: Call) -> SchemaRecord:
