@@ -17,6 +17,8 @@ from wirekafka.schemas.schema import Dependency, Format, ParsedSchema, SchemaErr
 
 MOST_SCHEMA_CHARACTERS = 1 << 20
 _MOST_DEPENDENCIES = 1000
+_MOST_STEPS = 100
+"""From a schema to one that it needs: each refers to the next."""
 _MOST_DEPENDENCY_CHARACTERS = 8 << 20
 _LATEST = -1
 
@@ -27,7 +29,7 @@ class SchemaParser:
     A schema is compared with older ones at each registration: these must not be parsed each time.
     """
 
-    def __init__(self, most_characters: int = 16 << 20) -> None:
+    def __init__(self, most_characters: int = 2 << 20) -> None:
         self._most_characters = most_characters
         self._lock = threading.Lock()
         self._parsed: OrderedDict[tuple[str, ...], ParsedSchema] = OrderedDict()
@@ -90,7 +92,7 @@ def dependencies(
 ) -> Sequence[Dependency]:
     """The schemas that references name and need themselves, the innermost first.
 
-    Raises SchemaError for one that does not exist, RegistryError 42209 for too many.
+    Raises SchemaError for an unknown reference, RegistryError 42209 for too many.
     """
     collection = _Dependencies(state)
     collection.add(subject, references)
@@ -121,7 +123,7 @@ class _Dependencies:
     open_names: set[str] = field(default_factory=set)
     characters: int = 0
 
-    def add(self, subject: str, references: Sequence[SchemaReference]) -> None:
+    def add(self, subject: str, references: Sequence[SchemaReference], steps: int = 1) -> None:
         for each in references:
             if each.name in self.found or each.name in self.open_names:
                 continue
@@ -131,9 +133,10 @@ class _Dependencies:
             if (
                 len(self.open_names) > _MOST_DEPENDENCIES
                 or self.characters > _MOST_DEPENDENCY_CHARACTERS
+                or steps > _MOST_STEPS
             ):
                 raise errors.schema_too_large("The schemas that it refers to are too large")
-            self.add(record.subject, record.content.references)
+            self.add(record.subject, record.content.references, steps + 1)
             self.found[each.name] = Dependency(each.name, record.content.text)
 
 

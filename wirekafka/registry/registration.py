@@ -155,7 +155,7 @@ def compare(
     parser: SchemaParser,
     version: SchemaRecord | None,
 ) -> Comparison:
-    """Begin to compare a schema with a version, or with those that the subject's level names."""
+    """Begin to compare a schema with a version, or with all that the subject's level names."""
     config = state.config_in_scope(subject)
     wanted = _wanted(state, subject, request, config)
     parse = parser.later(state, subject, wanted)

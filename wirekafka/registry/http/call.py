@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from wirekafka.registry import errors, subjects
-from wirekafka.registry.access import Access, RegistryOperation
+from wirekafka.registry.access import RegistryAccess, RegistryOperation
 from wirekafka.registry.http import bodies
 from wirekafka.registry.parsing import SchemaParser
 from wirekafka.registry.records import SchemaRecord
@@ -29,7 +29,7 @@ class Registry:
 
     writer: Writer
     parser: SchemaParser
-    access: Access | None
+    access: RegistryAccess | None
     threads: asyncio.Semaphore
     """How many requests may parse at once: the others wait, and the loop goes on."""
     cluster_id: str
@@ -37,7 +37,7 @@ class Registry:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RegistryCall:
     """A request that has a route."""
 
     registry: Registry
@@ -101,7 +101,7 @@ class Call:
     # Variables and parameters.
 
     def subject(self) -> str:
-        """The subject of the path, or the one that it is an alias of."""
+        """The subject of the path, or the subject that the path names by an alias."""
         name = subjects.normal(self.variables["subject"])
         alias = (self.state.config(name) or {}).get("alias")
         if not alias:
