@@ -23,6 +23,19 @@ _MOST_DEPENDENCY_CHARACTERS = 8 << 20
 _LATEST = -1
 
 
+_Parse = Callable[[Format, str, Sequence[Dependency]], ParsedSchema]
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """All that it takes to parse a schema."""
+
+    subject: str
+    content: SchemaContent
+    format: Format
+    needed: Sequence[Dependency]
+
+
 class SchemaParser:
     """Parses the schemas of a registry, in any thread, and keeps those used last.
 
@@ -42,38 +55,35 @@ class SchemaParser:
     def later(
         self, state: RegistryState, subject: str, content: SchemaContent
     ) -> Callable[[], ParsedSchema]:
-        """Read all that a schema needs from the state now, to be parsed in another thread.
+        """Read all that a new schema needs from the state now, to be parsed in another thread.
 
         Raises RegistryError 42201 for an unknown format or reference, 42209 if it is too large.
         """
-        try:
-            format = Format(content.schema_type)
-        except ValueError:
-            raise errors.invalid_schema(f"Invalid schema type {content.schema_type}") from None
-        if len(content.text) > MOST_SCHEMA_CHARACTERS:
-            raise errors.schema_too_large("Write failed because schema is too large")
-        try:
-            needed = dependencies(state, subject, content.references)
-        except SchemaError as error:
-            raise _invalid(subject, content, str(error)) from error
-        return lambda: self._parse(subject, content, format, needed)
+        source = _source(state, subject, content)
+        return lambda: self._parsed_by(formats.parse, source)
 
-    def _parse(
-        self, subject: str, content: SchemaContent, format: Format, needed: Sequence[Dependency]
-    ) -> ParsedSchema:
-        parts = (part for each in needed for part in (each.name, each.text))
-        key = (format.value, content.text, *parts)
+    def stored_later(
+        self, state: RegistryState, record: SchemaRecord
+    ) -> Callable[[], ParsedSchema]:
+        """The same for a schema that is registered."""
+        source = _source(state, record.subject, record.content)
+        return lambda: self._parsed_by(formats.parse_stored, source)
+
+    def _parsed_by(self, parse: _Parse, source: _Source) -> ParsedSchema:
+        content = source.content
+        parts = (part for each in source.needed for part in (each.name, each.text))
+        key = (parse.__name__, source.format.value, content.text, *parts)
         with self._lock:
             kept = self._parsed.get(key)
             if kept is not None:
                 self._parsed.move_to_end(key)
                 return kept
         try:
-            parsed = formats.parse(format, content.text, needed)
+            parsed = parse(source.format, content.text, source.needed)
         except SchemaError as error:
-            raise _invalid(subject, content, str(error)) from error
+            raise _invalid(source.subject, content, str(error)) from error
         except RecursionError as error:
-            raise _invalid(subject, content, "it is nested too deep") from error
+            raise _invalid(source.subject, content, "it is nested too deep") from error
         with self._lock:
             self._keep(key, parsed)
         return parsed
@@ -85,6 +95,20 @@ class SchemaParser:
         while self._characters > self._most_characters:
             dropped, _ = self._parsed.popitem(last=False)
             self._characters -= _characters(dropped)
+
+
+def _source(state: RegistryState, subject: str, content: SchemaContent) -> _Source:
+    try:
+        format = Format(content.schema_type)
+    except ValueError:
+        raise errors.invalid_schema(f"Invalid schema type {content.schema_type}") from None
+    if len(content.text) > MOST_SCHEMA_CHARACTERS:
+        raise errors.schema_too_large("Write failed because schema is too large")
+    try:
+        needed = dependencies(state, subject, content.references)
+    except SchemaError as error:
+        raise _invalid(subject, content, str(error)) from error
+    return _Source(subject, content, format, needed)
 
 
 def dependencies(

@@ -188,10 +188,7 @@ def comparable(
 def _older(
     state: RegistryState, versions: Iterable[SchemaRecord], parser: SchemaParser
 ) -> Sequence[OlderVersion]:
-    return [
-        OlderVersion(each.version, parser.later(state, each.subject, each.content))
-        for each in versions
-    ]
+    return [OlderVersion(each.version, parser.stored_later(state, each)) for each in versions]
 
 
 def _require_mode(state: RegistryState, subject: str, request: SchemaRequest) -> None:

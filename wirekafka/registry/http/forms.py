@@ -37,7 +37,7 @@ async def text_in_form(call: RegistryCall, record: SchemaRecord) -> str:
     form = call.text("format")
     if form != _SERIALIZED:
         return record.content.text
-    parse = call.registry.parser.later(call.state, record.subject, record.content)
+    parse = call.registry.parser.stored_later(call.state, record)
 
     def work() -> str:
         parsed = parse()
