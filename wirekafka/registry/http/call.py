@@ -158,11 +158,14 @@ class RegistryCall:
         """Whether the client expects that the registry ignores what it does not know."""
         return self.request.headers.get(_UNKNOWN_PROPERTIES, "").lower() == "true"
 
-    def schema_request(self) -> SchemaRequest:
-        """The schema of the body."""
-        return bodies.schema_request(
+    async def schema_request(self) -> SchemaRequest:
+        """The schema of the body, whose references the user may read."""
+        request = bodies.schema_request(
             self.json(), normalize=self.flag("normalize"), accepts_unknown=self.accepts_unknown
         )
+        for each in request.references:
+            await self.require(RegistryOperation.SUBJECT_READ, each.subject)
+        return request
 
     def mode_request(self) -> str:
         """The mode of the body."""

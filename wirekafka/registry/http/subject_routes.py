@@ -40,7 +40,7 @@ async def look_up(call: RegistryCall) -> Any:
     """The version of a subject that has the schema of the body."""
     subject = call.subject()
     await call.require(RegistryOperation.SUBJECT_READ, subject)
-    request, parser = call.schema_request(), call.registry.parser
+    request, parser = await call.schema_request(), call.registry.parser
     search = registration.look_up(
         call.state, subject, request, parser, deleted=call.flag("deleted")
     )
@@ -54,9 +54,7 @@ async def register(call: RegistryCall) -> Any:
     """Give the schema of the body a version of a subject."""
     subject = call.subject()
     await call.require(RegistryOperation.SUBJECT_WRITE, subject)
-    request = call.schema_request()
-    for each in request.references:
-        await call.require(RegistryOperation.SUBJECT_READ, each.subject)
+    request = await call.schema_request()
     known = registration.registered_before(call.state, subject, request)
     if known is None:
         decision = registration.register(subject, request, call.registry.parser)
@@ -151,7 +149,7 @@ async def compatibility_with_version(call: RegistryCall) -> Any:
 async def _compatibility(call: RegistryCall, record: SchemaRecord | None) -> Any:
     subject = call.subject()
     await call.require(RegistryOperation.SUBJECT_READ, subject)
-    request, parser = call.schema_request(), call.registry.parser
+    request, parser = await call.schema_request(), call.registry.parser
     comparison = registration.compare(call.state, subject, request, parser, record)
     messages = await call.in_thread(comparison.messages)
     answer: dict[str, Any] = {"is_compatible": not messages}
