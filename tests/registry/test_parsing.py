@@ -20,13 +20,13 @@ def put(state: RegistryState, subject: str, text: str, *references: SchemaRefere
 def test_a_parsed_schema_is_kept_and_the_longest_unused_ones_are_forgotten() -> None:
     parser, state = SchemaParser(most_characters=1000), RegistryState()
     contents = [SchemaContent("AVRO", record(name=f"R{number}")) for number in range(100)]
-    first = parser.parse(state, "s", contents[0])
+    first = parser.later(state, "s", contents[0])()
     for content in contents[1:]:
-        parser.parse(state, "s", content)
-        assert parser.parse(state, "s", contents[0]) is first
-    again = [parser.parse(state, "s", content) for content in contents[1:]]
-    assert parser.parse(state, "s", contents[-1]) is again[-1]
-    assert parser.parse(state, "s", contents[0]) is not first
+        parser.later(state, "s", content)()
+        assert parser.later(state, "s", contents[0])() is first
+    again = [parser.later(state, "s", content)() for content in contents[1:]]
+    assert parser.later(state, "s", contents[-1])() is again[-1]
+    assert parser.later(state, "s", contents[0])() is not first
 
 
 def test_dependencies_come_innermost_first_and_once() -> None:

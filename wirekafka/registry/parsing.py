@@ -23,6 +23,8 @@ _MOST_DEPENDENCY_CHARACTERS = 8 << 20
 _LATEST = -1
 
 
+Key = tuple[str, ...]
+"""A format, a text, and the texts that it refers to."""
 _Parse = Callable[[Format, str, Sequence[Dependency]], ParsedSchema]
 
 
@@ -45,56 +47,71 @@ class SchemaParser:
     def __init__(self, most_characters: int = 2 << 20) -> None:
         self._most_characters = most_characters
         self._lock = threading.Lock()
-        self._parsed: OrderedDict[tuple[str, ...], ParsedSchema] = OrderedDict()
+        self._parsed: OrderedDict[Key, ParsedSchema] = OrderedDict()
         self._characters = 0
 
-    def parse(self, state: RegistryState, subject: str, content: SchemaContent) -> ParsedSchema:
-        """The schema that a subject has, or is to get. Raises RegistryError 42201 or 42209."""
-        return self.later(state, subject, content)()
-
-    def later(
-        self, state: RegistryState, subject: str, content: SchemaContent
-    ) -> Callable[[], ParsedSchema]:
-        """Read all that a new schema needs from the state now, to be parsed in another thread.
+    def later(self, state: RegistryState, subject: str, content: SchemaContent) -> Parsing:
+        """Read all that a new schema needs from the state now, to be parsed in any thread.
 
         Raises RegistryError 42201 for an unknown format or reference, 42209 if it is too large.
         """
-        source = _source(state, subject, content)
-        return lambda: self._parsed_by(formats.parse, source)
+        return Parsing(self, formats.parse, _source(state, subject, content))
 
-    def stored_later(
-        self, state: RegistryState, record: SchemaRecord
-    ) -> Callable[[], ParsedSchema]:
+    def stored_later(self, state: RegistryState, record: SchemaRecord) -> Parsing:
         """The same for a schema that is registered."""
         source = _source(state, record.subject, record.content)
-        return lambda: self._parsed_by(formats.parse_stored, source)
+        return Parsing(self, formats.parse_stored, source)
 
-    def _parsed_by(self, parse: _Parse, source: _Source) -> ParsedSchema:
-        content = source.content
-        parts = (part for each in source.needed for part in (each.name, each.text))
-        key = (parse.__name__, source.format.value, content.text, *parts)
+    def kept(self, key: Key) -> ParsedSchema | None:
+        """A schema that has been parsed lately."""
         with self._lock:
-            kept = self._parsed.get(key)
-            if kept is not None:
+            parsed = self._parsed.get(key)
+            if parsed is not None:
                 self._parsed.move_to_end(key)
-                return kept
-        try:
-            parsed = parse(source.format, content.text, source.needed)
-        except SchemaError as error:
-            raise _invalid(source.subject, content, str(error)) from error
-        except RecursionError as error:
-            raise _invalid(source.subject, content, "it is nested too deep") from error
-        with self._lock:
-            self._keep(key, parsed)
-        return parsed
+            return parsed
 
-    def _keep(self, key: tuple[str, ...], parsed: ParsedSchema) -> None:
-        if key not in self._parsed:
-            self._parsed[key] = parsed
-            self._characters += _characters(key)
-        while self._characters > self._most_characters:
-            dropped, _ = self._parsed.popitem(last=False)
-            self._characters -= _characters(dropped)
+    def keep(self, key: Key, parsed: ParsedSchema) -> None:
+        """Keep a schema, and forget the longest unused ones for it."""
+        with self._lock:
+            if key not in self._parsed:
+                self._parsed[key] = parsed
+                self._characters += _characters(key)
+            while self._characters > self._most_characters:
+                dropped, _ = self._parsed.popitem(last=False)
+                self._characters -= _characters(dropped)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsing:
+    """A schema that can be parsed: nothing of the state is needed for it any more."""
+
+    parser: SchemaParser
+    parse: _Parse
+    source: _Source
+
+    def __call__(self) -> ParsedSchema:
+        """The parsed schema. Raises RegistryError 42201."""
+        return self.kept() or self._parsed()
+
+    def kept(self) -> ParsedSchema | None:
+        """The parsed schema if it has been parsed lately: it costs nothing then."""
+        return self.parser.kept(self._key())
+
+    def _key(self) -> Key:
+        source = self.source
+        parts = (part for each in source.needed for part in (each.name, each.text))
+        return (self.parse.__name__, source.format.value, source.content.text, *parts)
+
+    def _parsed(self) -> ParsedSchema:
+        source = self.source
+        try:
+            parsed = self.parse(source.format, source.content.text, source.needed)
+        except SchemaError as error:
+            raise _invalid(source.subject, source.content, str(error)) from error
+        except RecursionError as error:
+            raise _invalid(source.subject, source.content, "it is nested too deep") from error
+        self.parser.keep(self._key(), parsed)
+        return parsed
 
 
 def _source(state: RegistryState, subject: str, content: SchemaContent) -> _Source:
@@ -182,5 +199,5 @@ def _shown(value: object) -> str:
     return "null" if value is None else str(value)
 
 
-def _characters(key: tuple[str, ...]) -> int:
+def _characters(key: Key) -> int:
     return sum(len(each) for each in key)

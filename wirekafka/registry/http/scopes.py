@@ -20,6 +20,8 @@ def subjects_of_prefix(call: RegistryCall, prefix: str, *, deleted: bool) -> Seq
         prefix = in_context(call.context, prefix)
     elif prefix.startswith(ALL_CONTEXTS):
         wanted = prefix.removeprefix(ALL_CONTEXTS)
+        if not wanted:
+            return names
         return [each for each in names if qualified(each).name.startswith(wanted)]
     if prefix.startswith(":.") and ":" not in prefix[1:]:
         return [each for each in names if each.startswith(prefix)]

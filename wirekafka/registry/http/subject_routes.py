@@ -44,7 +44,7 @@ async def look_up(call: RegistryCall) -> Any:
     search = registration.look_up(
         call.state, subject, request, parser, deleted=call.flag("deleted")
     )
-    found = search.found_as_it_is() or await call.in_thread(search.found)
+    found = search.found_at_once() or await call.in_thread(search.found)
     if found is None:
         raise errors.schema_not_found()
     return answers.version(found, await _text(call, request, found))
@@ -55,9 +55,10 @@ async def register(call: RegistryCall) -> Any:
     subject = call.subject()
     await call.require(RegistryOperation.SUBJECT_WRITE, subject)
     request = await call.schema_request()
-    known = registration.registered_before(call.state, subject, request)
+    parser = call.registry.parser
+    known = registration.registered_before(call.state, subject, request, parser)
     if known is None:
-        decision = registration.register(subject, request, call.registry.parser)
+        decision = registration.register(subject, request, parser)
         known = await call.submit(decision)
     return answers.registered(known, await _text(call, request, known))
 
