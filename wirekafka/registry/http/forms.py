@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Protocol, runtime_checkable
 
-from wirekafka.registry.http.call import Call
+from wirekafka.registry.http.call import RegistryCall
 from wirekafka.registry.records import SchemaRecord
 from wirekafka.registry.registration import SchemaRequest
 from wirekafka.schemas.schema import Format
@@ -32,12 +32,12 @@ def text_as_sent(request: SchemaRequest, record: SchemaRecord) -> str:
     return record.content.text
 
 
-async def text_in_form(call: Call, record: SchemaRecord) -> str:
+async def text_in_form(call: RegistryCall, record: SchemaRecord) -> str:
     """The text of a version in the form that `?format` names; as it is if there is none such."""
     form = call.text("format")
     if form != _SERIALIZED:
         return record.content.text
-    parse = call.registry.parser.later(call.state, record.subject, record.content)
+    parse = call.registry.parser.stored_later(call.state, record)
 
     def work() -> str:
         parsed = parse()
