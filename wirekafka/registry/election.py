@@ -110,8 +110,8 @@ class ElectionResult:
 class RegistryElection:
     """Keeps an instance in the group, on a thread of its own.
 
-    `elected` is called after each election, and with an `ElectionResult` of this instance again at each
-    sign that it is still in office. Both on the thread.
+    `elected` is called on the thread after each election, and, while this instance is the elected
+    one, again at each sign that it still is.
     """
 
     def __init__(
