@@ -87,6 +87,10 @@ class AvroSchema:
         text = normalized_text(self._root, self._referenced)
         return AvroSchema(self._root, self._referenced, text)
 
+    def resolved(self) -> str:
+        """The text with all types in it that it refers to, as of `format=resolved`."""
+        return canonical_text(self._root, ())
+
     def incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
         assert isinstance(older, AvroSchema)
         try:
@@ -223,8 +227,7 @@ class _Parser:
         record.fields = list(parsed.values())
         record.properties = _properties(json, _TYPE_ATTRIBUTES)
         record.aliases = _aliases(json, name.namespace)
-        # A record within a record of the same name stands for the outer one, as in Java.
-        return record if not isinstance(known, AvroRecord) else known
+        return record
 
     def _field(self, json: Any, namespace: str) -> AvroField:
         if not isinstance(json, dict) or not isinstance(json.get("name"), str):

@@ -151,10 +151,16 @@ async def _compatibility(call: RegistryCall, record: SchemaRecord | None) -> Any
     subject = call.subject()
     await call.require(RegistryOperation.SUBJECT_READ, subject)
     request, parser = await call.schema_request(), call.registry.parser
-    comparison = registration.compare(call.state, subject, request, parser, record)
-    messages = await call.in_thread(comparison.messages)
+    verbose = call.flag("verbose")
+    try:
+        comparison = registration.compare(call.state, subject, request, parser, record)
+        messages = await call.in_thread(comparison.messages)
+    except errors.RegistryError as error:
+        if not verbose or error.code != errors.INVALID_SCHEMA:
+            raise
+        messages = [error.message]
     answer: dict[str, Any] = {"is_compatible": not messages}
-    return {**answer, "messages": messages} if call.flag("verbose") else answer
+    return {**answer, "messages": messages} if verbose else answer
 
 
 async def _text(call: RegistryCall, request: SchemaRequest, record: SchemaRecord) -> str:
