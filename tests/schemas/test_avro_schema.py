@@ -129,6 +129,7 @@ def test_a_refusal_gives_the_reason(text: str, reason: str) -> None:
 def test_a_stored_schema_may_have_a_default_of_a_wrong_type() -> None:
     text = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}'
     assert parse_stored(text).canonical == text
+    assert formats.parse_stored(Format.AVRO, text).canonical == text
     dependency = Dependency("R", text)
     assert parse('{"type":"array","items":"R"}', [dependency]).canonical.endswith('"items":"R"}')
 

@@ -223,8 +223,7 @@ class _Parser:
         record.fields = list(parsed.values())
         record.properties = _properties(json, _TYPE_ATTRIBUTES)
         record.aliases = _aliases(json, name.namespace)
-        # A record within a record of the same name stands for the outer one, as in Java.
-        return record if not isinstance(known, AvroRecord) else known
+        return record
 
     def _field(self, json: Any, namespace: str) -> AvroField:
         if not isinstance(json, dict) or not isinstance(json.get("name"), str):
