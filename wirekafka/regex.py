@@ -58,7 +58,7 @@ class InvalidRegex(ValueError):
 
 
 class Regex:
-    """A compiled expression that answers whether it matches a text as a whole."""
+    """A compiled expression that answers whether it matches a text, as a whole or in part."""
 
     __slots__ = ("_compiled", "program_size")
 
@@ -72,6 +72,10 @@ class Regex:
     def matches(self, text: str) -> bool:
         """Whether the whole text matches."""
         return self._compiled.fullmatch(text.encode(errors="surrogatepass")) is not None
+
+    def is_found_in(self, text: str) -> bool:
+        """Whether a part of the text matches, be it empty."""
+        return self._compiled.search(text.encode(errors="surrogatepass")) is not None
 
 
 @lru_cache(maxsize=MAX_CACHED)
