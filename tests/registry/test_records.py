@@ -42,6 +42,12 @@ OF_OTHERS = SchemaContent(
             '"deleted":false}',
         ),
         (
+            SchemaRecord("s", 1, 2, GUID, SchemaContent("AVRO", "\x1f\x1f\\u001f\n\u2028/é")),
+            '{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}',
+            f'{{"subject":"s","version":1,"id":2,"guid":"{GUID}",'
+            '"schema":"\\u001F\\u001F\\\\u001f\\n\u2028/é","deleted":false}',
+        ),
+        (
             SchemaRecord("s", 3, 2, GUID, OF_OTHERS, deleted=True),
             '{"keytype":"SCHEMA","subject":"s","version":3,"magic":1}',
             f'{{"subject":"s","version":3,"id":2,"guid":"{GUID}","schemaType":"PROTOBUF",'

@@ -194,6 +194,12 @@ def test_a_compatibility_check_answers_messages_if_it_is_verbose(rest: Rest) -> 
             42201,
             'details: No schema reference found for subject "no" and version 1',
         ),
+        (
+            {"schema": A, "references": [{"name": "N", "subject": "s", "version": 1}] * 1001},
+            422,
+            42209,
+            "too many references",
+        ),
         ({"schema": A, "id": 5}, 422, 42205, "Subject s in context . is not in import mode"),
         ({"schema": A, "version": 5}, 422, 42201, "Version is not one more than previous version"),
         ({"schema": A, "ruleSet": {"domainRules": [{}]}}, 422, 42210, "Missing rule name"),
@@ -215,7 +221,8 @@ def test_unknown_fields_are_skipped_if_the_client_expects_it(rest: Rest) -> None
 
 
 @pytest.mark.parametrize(
-    ("subject", "shown"), [("__GLOBAL", "__GLOBAL"), ("%20", " "), (":.c:", ":.c:")]
+    ("subject", "shown"),
+    [("__GLOBAL", "__GLOBAL"), ("%20", " "), ("a%7F", "a\x7f"), (":.c:", ":.c:")],
 )
 def test_some_names_cannot_be_subjects(rest: Rest, subject: str, shown: str) -> None:
     answer = rest(f"POST /subjects/{subject}/versions", {"schema": A})

@@ -37,7 +37,7 @@ def test_a_change_leaves_the_other_settings(rest: Rest) -> None:
     assert rest("PUT /config/s", {"compatibilityGroup": "g"}).body == {"compatibilityGroup": "g"}
     settings = {"normalize": True, "compatibilityLevel": "FULL", "compatibilityGroup": "g"}
     assert rest("GET /config/s").body == settings
-    rest("PUT /config/s", {"normalize": None})
+    rest("PUT /config/s", {"normalize": None, "validateFields": False})
     assert "normalize" not in rest("GET /config/s").body
 
 
@@ -60,6 +60,16 @@ def test_a_change_leaves_the_other_settings(rest: Rest) -> None:
             refused(422, 42204, "Invalid mode. Valid values are READWRITE, READONLY, and IMPORT."),
         ),
         ("PUT /config", {"colour": 1}, refused(422, 422, "Unrecognized field: colour")),
+        (
+            "PUT /config",
+            {"compatibilityPolicy": "LENIENT"},
+            refused(422, 422, "This registry has compatibilityPolicy STRICT only"),
+        ),
+        (
+            "PUT /config",
+            {"validateFields": True},
+            refused(422, 422, "This registry has validateFields False only"),
+        ),
         ("PUT /config", {"normalize": 1}, refused(400, 400, "Invalid value of normalize")),
         (
             "GET /mode/no",

@@ -126,6 +126,14 @@ def test_a_refusal_gives_the_reason(text: str, reason: str) -> None:
     assert str(refusal.value) == reason
 
 
+def test_half_of_a_surrogate_pair_becomes_a_question_mark_in_texts_and_refusals() -> None:
+    half, whole = "\\uD83D", "\\uD83D\\uDE00"
+    text = f'{{"type":"int","x":"{half}","y":"{whole}","z":1e400}}'
+    assert parse(text).canonical == '{"type":"int","x":"?","y":"\U0001f600","z":"Infinity"}'
+    with pytest.raises(SchemaError, match=r"Undefined schema: \?"):
+        parse(f'"{half}"')
+
+
 def test_a_stored_schema_may_have_a_default_of_a_wrong_type() -> None:
     text = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}'
     assert parse_stored(text).canonical == text

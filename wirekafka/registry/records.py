@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from wirekafka.schemas.schema import SchemaReference
 
 _TENANT = "default"
 _AVRO = "AVRO"
+_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*\\u00)([01][0-9a-f])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,4 +277,7 @@ def _of_subject(subject: str | None, settings: Mapping[str, Any] | None) -> byte
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if "\\u00" in text:  # Java writes the digits of control characters as capitals.
+        text = _ESCAPE.sub(lambda found: found[1] + found[2].upper(), text)
+    return text.encode()

@@ -30,6 +30,8 @@ _ORDER = (
 )
 """The settings, in the order in which records have them."""
 _BOOLEANS = ("normalize", "validateFields", "validateRules")
+_ONLY: Mapping[str, Any] = {"validateFields": False, "compatibilityPolicy": "STRICT"}
+"""Checks that this registry does not make: to accept them would promise what it does not keep."""
 _TEXTS = ("alias", "compatibilityPolicy", "compatibilityGroup")
 
 
@@ -37,6 +39,8 @@ def required_settings(body: Mapping[str, Any], *, accepts_unknown: bool) -> Sett
     """The settings of a request; None for those to delete. Raises RegistryError."""
     settings: dict[str, Any] = {}
     for name, value in body.items():
+        if value and _ONLY.get(name, value) != value:
+            raise errors.unprocessable(f"This registry has {name} {_ONLY[name]} only")
         match name:
             case "compatibility" | "compatibilityLevel":
                 settings["compatibilityLevel"] = None if value is None else _level(value)

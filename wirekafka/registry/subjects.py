@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from unicodedata import category
 
 from wirekafka.registry import errors
 
@@ -54,5 +55,5 @@ def within(context: str, subject: str) -> str:
 def required_valid(subject: str) -> None:
     """Raise RegistryError 42208 for a name that no schema can be registered under."""
     name = qualified(subject).name
-    if not name.strip() or name in _RESERVED or any(ord(each) < 32 for each in subject):
+    if not name.strip() or name in _RESERVED or any(category(each) == "Cc" for each in subject):
         raise errors.invalid_subject(subject)

@@ -41,6 +41,7 @@ _TYPE_ATTRIBUTES = frozenset(
 )
 _ENUM_ATTRIBUTES = _TYPE_ATTRIBUTES | {"default"}
 _FIELD_ATTRIBUTES = frozenset(["default", "doc", "name", "order", "type", "aliases"])
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)'
 _TOKENS = re.compile(_STRING + r'|/\*.*?(?:\*/|\Z)|//[^\n]*+|[^"/]++|/', re.DOTALL)
 _DOUBLE = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)")
@@ -428,13 +429,17 @@ def _json(text: str) -> Any:
         raise SchemaError("Cannot parse <null> schema")
     try:
         try:
-            return json.loads(text, parse_constant=_refuse_constant)
+            value = json.loads(text, parse_constant=_refuse_constant)
         except json.JSONDecodeError:
             if "/" not in text:
                 raise
-            return json.loads(_without_comments(text), parse_constant=_refuse_constant)
+            value = json.loads(_without_comments(text), parse_constant=_refuse_constant)
     except ValueError as error:
         raise SchemaError(str(error)) from None
+    if _SURROGATE.search(text):
+        # Half of a pair is no character. Java writes a question mark.
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return value
 
 
 def _refuse_constant(word: str) -> None:

@@ -45,12 +45,12 @@ _PLAIN_EXPONENTS = range(-3, 7)
 
 def canonical_text(root: AvroType, referenced: Iterable[str]) -> str:
     """The text of a schema, in which the types of other texts appear by their names only."""
-    return "".join(_Text(set(referenced)).of(root, "")).encode("utf-8", "replace").decode()
+    return _Text(set(referenced)).of(root, "")
 
 
 def normalized_text(root: AvroType, referenced: Iterable[str]) -> str:
     """The canonical text with properties and aliases in order, and without empty documentation."""
-    return "".join(_SortedText(set(referenced)).of(root, "")).encode("utf-8", "replace").decode()
+    return _SortedText(set(referenced)).of(root, "")
 
 
 def json_text(value: Any) -> str:

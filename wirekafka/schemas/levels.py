@@ -51,13 +51,7 @@ class OlderVersion:
     schema: Callable[[], ParsedSchema]
 
 
-def violations(
-    level: Level,
-    new: ParsedSchema,
-    older: Sequence[OlderVersion],
-    *,
-    validates_fields: bool = False,
-) -> Sequence[str]:
+def violations(level: Level, new: ParsedSchema, older: Sequence[OlderVersion]) -> Sequence[str]:
     """Why a level forbids a new schema after older ones, of which the oldest is first, or nothing.
 
     Only the newest version that it is incompatible with is reported. The last line names the level.
@@ -68,8 +62,7 @@ def violations(
     for each in reversed(compared):
         found = _violations_of_pair(level, new, each.schema(), each.version)
         if found:
-            fields = str(validates_fields).lower()
-            return [*found, f"{{validateFields: '{fields}', compatibility: '{level}'}}"]
+            return [*found, f"{{validateFields: 'false', compatibility: '{level}'}}"]
     return []
 
 

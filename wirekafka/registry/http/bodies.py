@@ -11,6 +11,7 @@ from wirekafka.registry.registration import SchemaRequest
 from wirekafka.schemas.schema import SchemaReference
 
 MOST_BODY_BYTES = 4 << 20
+_MOST_REFERENCES = 1000
 _MOST_NUMBER = (1 << 31) - 1
 _SCHEMA_FIELDS = (
     "schema",
@@ -59,6 +60,8 @@ def schema_request(
     references = body.get("references") or []
     if not isinstance(references, list):
         raise errors.malformed("references is no list")
+    if len(references) > _MOST_REFERENCES:
+        raise errors.schema_too_large("Write failed because schema has too many references")
     return SchemaRequest(
         text=_text(body, "schema"),
         schema_type=(_text(body, "schemaType") or "").upper() or None,
