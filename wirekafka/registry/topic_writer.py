@@ -76,10 +76,7 @@ class TopicWriter:
                 self._note(term.failure)
             if time.monotonic() - self._failed_at >= _PAUSE_S:
                 self._term = LeaderTerm(
-                    self._open_client,
-                    self._follower.topic,
-                    self._transactional_id,
-                    self._submissions,
+                    self._open_client, self._follower, self._transactional_id, self._submissions
                 )
 
     def follow(self) -> None:
