@@ -12,7 +12,7 @@ import pytest
 import wirekafka
 from tests.eventually import eventually
 from tests.registry.instances import ID, Instance, following, instance, register, term
-from wirekafka.client.client import Client
+from wirekafka.client.client import Client, CliError
 from wirekafka.client.transactions import TransactionalProducer
 from wirekafka.codec.record import Record
 from wirekafka.registry.errors import RegistryError
@@ -186,16 +186,25 @@ def test_a_reader_that_is_ahead_of_the_topic_reads_it_again(
     leader = term(follower, submissions)
     assert submitted(submissions, "a").result(20).answer == 1
     leader.stop()
-    eventually(lambda: not leader.is_alive)
-    lost = follower.follower.state.copy()
-    for entry in register("lost")(lost).entries:
-        follower.follower.state.replay(entry, 50, 0)
-    follower.follower.position = 51
-    failed = term(follower, submissions)
-    eventually(lambda: not failed.is_alive)
-    assert "beyond" in str(failed.failure)
+    reader = follower.follower
     eventually(lambda: follower.subjects() == ["a"])
-    assert lost.subjects() == ["a"]
+    former = reader.state
+    with follower.client() as client, pytest.raises(CliError, match="was read up to"):
+        reader.copied_at(1, client.topic(TOPIC).topic_id)
+    eventually(lambda: reader.state is not former and follower.subjects() == ["a"])
     again = term(follower, submissions)
     assert submitted(submissions, "b").result(20).answer == 2
     again.stop()
+
+
+def test_a_copied_state_changes_by_itself() -> None:
+    state = RegistryState()
+    for number, subject in enumerate("abc"):
+        [entry] = register(subject)(state).entries
+        state.replay(entry, number, 0)
+    copied = state.copy()
+    [entry] = register("a", "other")(copied).entries
+    copied.replay(entry, 3, 0)
+    assert [len(each.versions("a")) for each in (state, copied)] == [1, 2]
+    assert [each.max_id(".") for each in (state, copied)] == [3, 4]
+    assert [each.end_offset for each in (state, copied)] == [3, 4]
