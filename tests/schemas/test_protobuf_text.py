@@ -233,9 +233,32 @@ def test_comments_and_names_that_follow_are_no_part_of_a_serialized_descriptor()
     descriptor.message_type[0].field[0].json_name = "aB"
     descriptor.source_code_info.location.add(leading_comments="hello")
     descriptor.name, descriptor.syntax = "x.proto", "proto2"
-    schema = parse(base64.b64encode(descriptor.SerializeToString()).decode())
+    schema = parse(_encoded(descriptor))
     assert schema.canonical == "\nmessage A {\n  optional string a_b = 1;\n}\n"
     assert parse(schema.canonical).serialized() == schema.serialized()
+
+
+def test_text_of_a_strange_descriptor_is_refused_or_read_again() -> None:
+    descriptor = FileDescriptorProto(name="x", syntax="proto3")
+    message = descriptor.message_type.add(name="A", reserved_name=['q" } message B {', "\\"])
+    kept = parse(_encoded(descriptor))
+    assert "message B {}" not in kept.canonical
+    assert parse(kept.canonical) == kept
+    option = message.options.uninterpreted_option.add(
+        identifier_value="1; } message B { option x = 1"
+    )
+    option.name.add(name_part="x", is_extension=True)
+    assert parse(_encoded(descriptor)).canonical
+    option.name[0].name_part = "x) = 1; option (y"
+    assert parse(_encoded(descriptor)).canonical
+    for _ in range(45):
+        message = message.nested_type.add(name="A")
+    with pytest.raises(SchemaError, match="nested too deeply"):
+        parse(_encoded(descriptor))
+    for _ in range(45):
+        message = message.nested_type.add(name="A")
+    with pytest.raises(SchemaError):
+        parse(_encoded(descriptor))
 
 
 @pytest.mark.parametrize("seed", swept(range(100, 150), every=10))
@@ -320,6 +343,10 @@ def test_sources_are_parsed_by_several_threads_at_a_time() -> None:
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda source: parse(source).canonical, sources * 2))
     assert found == expected * 2
+
+
+def _encoded(descriptor: FileDescriptorProto) -> str:
+    return base64.b64encode(descriptor.SerializeToString()).decode()
 
 
 def _sorted(schema: ProtobufSchema) -> FileDescriptorProto:

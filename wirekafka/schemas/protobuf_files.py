@@ -14,7 +14,13 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from proto_schema_parser import ast
 
-from wirekafka.schemas import protobuf_descriptor, protobuf_imports, protobuf_source, protobuf_tree
+from wirekafka.schemas import (
+    protobuf_descriptor,
+    protobuf_imports,
+    protobuf_source,
+    protobuf_text,
+    protobuf_tree,
+)
 from wirekafka.schemas.schema import Dependency, SchemaError
 
 FILE_NAME = "default"
@@ -57,15 +63,15 @@ def read(text: str, dependencies: Sequence[Dependency]) -> ProtobufFile:
 def _read(text: str, dependencies: Sequence[Dependency]) -> ProtobufFile:
     reader = _Reader({each.name: each.text for each in dependencies})
     given = _descriptor(text)
-    if given is None:
-        tree = protobuf_source.syntax_tree(text)
-        proto = reader.described(tree, FILE_NAME)
-        pool = reader.pool(proto)
-    else:
+    if given is not None:
         proto = _plain(given, FILE_NAME)
         reader.load_imports(proto)
-        pool = reader.pool(proto)
-        tree = protobuf_tree.tree_of(proto, pool)
+        # The text is what a registry keeps: from now on, it is the source.
+        source = protobuf_text.text_of(protobuf_tree.tree_of(proto, reader.pool(proto)))
+        return _read(source, dependencies)
+    tree = protobuf_source.syntax_tree(text)
+    proto = reader.described(tree, FILE_NAME)
+    pool = reader.pool(proto)
     return ProtobufFile(tree, proto, pool.FindFileByName(FILE_NAME), pool)
 
 

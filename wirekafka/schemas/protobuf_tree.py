@@ -172,7 +172,7 @@ def _reserved(owner: Any, kind: type[Any], beyond: int) -> Iterator[Any]:
     if ranges:
         yield kind(ranges=ranges)
     if owner.reserved_name:
-        yield kind(names=list(owner.reserved_name))
+        yield kind(names=[escaped(name.encode()) for name in owner.reserved_name])
 
 
 def _range(first: int, last: int, maximum: int) -> str:
