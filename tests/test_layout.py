@@ -59,6 +59,7 @@ LAYERS = (
 """Bottom to top: a module imports from its own layer and from those before it."""
 
 MAY_USE_ASYNCIO = (
+    "registry/",
     "server/",
     "client/",
     "testing/",
