@@ -88,6 +88,10 @@ class AvroSchema:
         text = normalized_text(self._root, self._referenced)
         return AvroSchema(self._root, self._referenced, text)
 
+    def resolved(self) -> str:
+        """The text with the definitions of all types that it refers to."""
+        return canonical_text(self._root, frozenset())
+
     def incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
         assert isinstance(older, AvroSchema)
         try:
