@@ -12,12 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
-from wirekafka import __version__
 from wirekafka.client import hints
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import Request, Response
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.config.version import VERSION
 from wirekafka.errors import Error
 from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -133,7 +133,7 @@ class BrokerConnection:
 
     def _negotiate(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(
-            client_software_name="wirekafka", client_software_version=__version__
+            client_software_name="wirekafka", client_software_version=VERSION
         )
         response = self._exchange(request, ApiVersionsResponse, ApiVersionsRequest.versions.last)
         if response.error_code == Error.UNSUPPORTED_VERSION:

@@ -12,8 +12,8 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlencode, urljoin, urlsplit
 
-from wirekafka import __version__
 from wirekafka.client.client import CliError, ConnectionFailure
+from wirekafka.config.version import VERSION
 
 _JSON = "application/vnd.schemaregistry.v1+json"
 _LARGEST_RESPONSE_BYTES = 64 << 20
@@ -175,7 +175,7 @@ def _read(response: HTTPResponse) -> _Reply:
 
 
 def _agent() -> dict[str, str]:
-    return {"User-Agent": f"wirekafka/{__version__}"}
+    return {"User-Agent": f"wirekafka/{VERSION}"}
 
 
 def _split(url: str) -> SplitResult:
