@@ -244,7 +244,9 @@ class TierSource:
             if not stored:
                 return None
             states = self._known.get(partition) or SegmentStates()
-            ids = {each.id for each in states}
+            # The metadata is read up to its high watermark on disk, behind which a broker may
+            # have reported a copy and deleted its local segment: then the objects say so.
+            ids = {each.id for each in states if each.state is not SegmentState.COPY_STARTED}
             found = [segment for each in stored for segment in each.segments(ids)]
             for segment in sorted(found, key=_age_of):
                 _add_copied(states, segment)
