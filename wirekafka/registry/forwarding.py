@@ -13,7 +13,7 @@ from typing import NamedTuple
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wirekafka.registry.election import Elected, Identity
 from wirekafka.registry.errors import RegistryError
@@ -110,33 +110,41 @@ class Forwarding:
             if elected.is_self:
                 await self._app(scope, receive, send)
                 return
-            response = await self._forward(Request(scope, receive))
+            request = Request(scope, receive)
+            outgoing = await self._accepted(request)
+            response = await self._forwarded(outgoing)
+            if response is None:
+                await self._app(scope, _received_again(outgoing.body), send)
+                return
         except RegistryError as error:
             response = answers.refusal(error, negotiation.V1)
         await response(scope, receive, send)
 
-    async def _forward(self, request: Request) -> Response:
+    async def _accepted(self, request: Request) -> _Outgoing:
+        """The request to pass on. Raises RegistryError."""
         if FORWARDED in request.headers:
             # The instance that sent it knows of another election than this instance.
             raise unknown_leader()
         if self._authenticate is not None:
             await self._authenticate(request)
-        outgoing = await _outgoing(request)
-        deadline_s = asyncio.get_running_loop().time() + ELECTION_TIMEOUT_S
+        return await _outgoing(request)
+
+    async def _forwarded(self, outgoing: _Outgoing) -> Response | None:
+        """The leader's answer; None if this instance is elected meanwhile. Raises RegistryError."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + ELECTION_TIMEOUT_S
         while True:
             elected = await self._leadership.known(ELECTION_TIMEOUT_S)
             if elected.is_self or elected.identity is None:
-                # Elected meanwhile, with the body read: the client sends it again.
-                raise unknown_leader()
+                return None
             connection = _connection(elected.identity, self._tls)
-            loop = asyncio.get_running_loop()
             try:
                 await loop.run_in_executor(self._threads, connection.connect)
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 if loop.time() > deadline_s:
                     raise _failed(elected.identity, error) from None
-                await asyncio.sleep(_PAUSE_S)  # Its end may not have been noticed by the group yet.
+                await asyncio.sleep(_PAUSE_S)  # The group may not have noticed its end yet.
                 continue
             try:
                 incoming = await loop.run_in_executor(
@@ -169,6 +177,16 @@ async def _outgoing(request: Request) -> _Outgoing:
     return _Outgoing(
         request.method, target.decode("latin-1"), {**headers, FORWARDED: "true"}, bytes(body)
     )
+
+
+def _received_again(body: bytes) -> Receive:
+    """What an application receives whose request's body was read before."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> Message:
+        return messages.pop() if messages else {"type": "http.disconnect"}
+
+    return receive
 
 
 def _raw_path(scope: Scope) -> bytes:

@@ -82,10 +82,10 @@ def registry_server(settings: RegistrySettings) -> WebServer:
         leadership = Leadership()
 
         def elected(result: Elected) -> None:
-            leadership.set(result)
             if result.is_self:
-                writer.lead()
-            else:
+                writer.lead()  # Before requests are served here.
+            leadership.set(result)
+            if not result.is_self:
                 writer.follow()
 
         election = Election(
