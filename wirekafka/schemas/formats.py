@@ -16,6 +16,20 @@ def parse(format: Format, text: str, dependencies: Sequence[Dependency] = ()) ->
     return _parser(format)(text, dependencies)
 
 
+def parse_stored(
+    format: Format, text: str, dependencies: Sequence[Dependency] = ()
+) -> ParsedSchema:
+    """The schema of a text that a registry holds, which may be older than a rule of its format.
+
+    Raises SchemaError.
+    """
+    if format is Format.AVRO:
+        from wirekafka.schemas import avro_schema
+
+        return avro_schema.parse_stored(text, dependencies)
+    return parse(format, text, dependencies)
+
+
 def _parser(format: Format) -> Parser:
     match format:
         case Format.AVRO:

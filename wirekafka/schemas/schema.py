@@ -56,7 +56,9 @@ class ParsedSchema(Protocol):
     def incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
         """Why data written with `older` cannot be read by this schema; empty if it can.
 
-        Each reason is a message as Confluent's registry words it. `older` has the same format.
+        Each reason is a message as Confluent's registry words it, in which `{reader}` stands for
+        the name of this schema and `{writer}` for the name of `older`: whoever compares two
+        versions in both directions names them "new" and "old". `older` has the same format.
         """
 
     def name(self) -> str | None:
