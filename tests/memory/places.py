@@ -83,6 +83,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "security/tokens.py:TokenCredentials._derived",
     ),
     "Sessions of the console": ("console/access.py:SessionAccounts._sessions",),
+    "Parsed schemas": ("registry/parsing.py:SchemaParser._parsed",),
 }
 """The containers of what clients make a node remember, by row of docs/reference/security.md."""
 
@@ -164,6 +165,11 @@ STORED: Mapping[str, str] = {
     "console/insight.py": "Inside._rates_now Inside._last_counts",
     "console/sampler.py": "GroupSamples._ends GroupSamples._histories",
     "console/topic_samples.py": "TopicSamples._topics",
+    "registry/state.py": (
+        "RegistryState._configs RegistryState._modes RegistryState._referrers "
+        "RegistryState._subjects _Context.by_id _Context.by_stored_guid _Context.ids"
+    ),
+    "registry/writer.py": "MemoryWriter.entries",
 }
 """Of topics, groups, offsets, transactions, ACLs and other state that the cluster stores: it takes
 rights to add to them, they are on the disk, and deletion and expiry free them."""
@@ -252,6 +258,7 @@ PASSING: Mapping[str, str] = {
     "log/flush.py": "Flush._small_files",
     "log/directories/offset_checkpoints.py": "OffsetCheckpoints._written",
     "log/compaction/offset_map.py": "OffsetMap._pending",
+    "registry/parsing.py": "_Dependencies.found _Dependencies.open_names",
     "runtime/lingering.py": "LingeringLog._batches",
     "runtime/machine.py": "Outcome.records Outcome.replies Outcome.timers",
     "server/net.py": "SocketPort._opening",

@@ -392,6 +392,7 @@ FILL: dict[str, Callable[[Stand], list[Any]]] = {
 FILLED_ELSEWHERE = {
     "Expressions of subscriptions": "tests/coordinator",
     "Sessions of the console": "tests/console",
+    "Parsed schemas": "tests/registry",
 }
 SHARED = (Partition, EndOffsets)
 """What the stores refer to, but do not hold."""

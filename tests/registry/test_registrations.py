@@ -171,6 +171,10 @@ def test_a_compatibility_check_answers_messages_if_it_is_verbose(rest: Rest) -> 
         "is_compatible": True,
         "messages": [],
     }
+    invalid = rest(f"{path}?verbose=true", {"schema": "{"}).body
+    assert invalid["is_compatible"] is False
+    assert invalid["messages"][0].startswith("Invalid schema {subject=s,")
+    assert rest(path, {"schema": "{"}).body["error_code"] == 42201
     assert rest(f"{path}/3", {"schema": A}) == refused(404, 40402, "Version 3 not found.")
 
 
@@ -267,3 +271,14 @@ def test_lists_have_pages_and_prefixes(rest: Rest) -> None:
     latest = rest("GET /schemas?subjectPrefix=a&latestOnly=true").body
     assert [(each["subject"], each["version"]) for each in latest] == [("a1", 2), ("a2", 1)]
     assert [each["subject"] for each in rest("GET /schemas?offset=1&limit=2").body] == ["a1", "a2"]
+
+
+def test_a_schema_is_answered_with_all_that_it_refers_to_if_wanted(rest: Rest) -> None:
+    rest.register("a", record("n:int", name="A"))
+    holder = record("a:A", name="H")
+    named = [{"name": "A", "subject": "a", "version": 1}]
+    rest.register("h", holder, references=named)
+    whole = holder.replace('"type":"A"', f'"type":{record("n:int", name="A")}')
+    assert rest("GET /schemas/ids/2?format=resolved").body["schema"] == whole
+    assert rest("GET /subjects/h/versions/1?format=resolved").body["schema"] == whole
+    assert rest("GET /schemas/ids/2?format=other").body["schema"] == holder

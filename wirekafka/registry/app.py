@@ -12,10 +12,10 @@ from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from wirekafka.registry import errors
-from wirekafka.registry.access import Access
+from wirekafka.registry.access import RegistryAccess
 from wirekafka.registry.errors import RegistryError
 from wirekafka.registry.http import answers, bodies, negotiation, routing
-from wirekafka.registry.http.call import Call, Registry
+from wirekafka.registry.http.call import Registry, RegistryCall
 from wirekafka.registry.http.routes import ROUTES
 from wirekafka.registry.parsing import SchemaParser
 from wirekafka.registry.writer import Writer
@@ -26,7 +26,11 @@ _WITH_BODY = ("POST", "PUT")
 
 
 def create(
-    writer: Writer, access: Access | None = None, *, cluster_id: str = "", group_id: str = ""
+    writer: Writer,
+    access: RegistryAccess | None = None,
+    *,
+    cluster_id: str = "",
+    group_id: str = "",
 ) -> Starlette:
     """The application. `cluster_id` and `group_id` name the registry in `/v1/metadata/id`."""
     registry = Registry(writer, SchemaParser(), access, asyncio.Semaphore(4), cluster_id, group_id)
@@ -62,7 +66,7 @@ class _Api:
             if request.method in _WITH_BODY:
                 negotiation.require_json(request.headers.get("content-type"))
                 body = await _body(request)
-            call = Call(self._registry, request, found.variables, inner.context, body)
+            call = RegistryCall(self._registry, request, found.variables, inner.context, body)
             answer = await found.route.endpoint(call)
             if isinstance(answer, Response):
                 return answer

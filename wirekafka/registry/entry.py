@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record to write, or one that was read; without a value it deletes its key."""
+    """A record to write, or a record that was read; without a value it deletes its key."""
 
     key: bytes
     value: bytes | None

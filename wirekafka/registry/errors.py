@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+INVALID_SCHEMA = 42201
+
 
 class RegistryError(Exception):
     """A request that a registry refuses."""
@@ -99,7 +101,7 @@ def incompatible(subject: str, details: str) -> RegistryError:
 
 def invalid_schema(message: str) -> RegistryError:
     """A schema that does not parse, or refers to an unknown one."""
-    return RegistryError(422, 42201, message)
+    return RegistryError(422, INVALID_SCHEMA, message)
 
 
 def invalid_version(version: str) -> RegistryError:

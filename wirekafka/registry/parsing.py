@@ -17,8 +17,25 @@ from wirekafka.schemas.schema import Dependency, Format, ParsedSchema, SchemaErr
 
 MOST_SCHEMA_CHARACTERS = 1 << 20
 _MOST_DEPENDENCIES = 1000
+_MOST_STEPS = 100
+"""From a schema to one that it needs: each refers to the next."""
 _MOST_DEPENDENCY_CHARACTERS = 8 << 20
 _LATEST = -1
+
+
+Key = tuple[str, ...]
+"""A format, a text, and the texts that it refers to."""
+_Parse = Callable[[Format, str, Sequence[Dependency]], ParsedSchema]
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """All that it takes to parse a schema."""
+
+    subject: str
+    content: SchemaContent
+    format: Format
+    needed: Sequence[Dependency]
 
 
 class SchemaParser:
@@ -27,62 +44,88 @@ class SchemaParser:
     A schema is compared with older ones at each registration: these must not be parsed each time.
     """
 
-    def __init__(self, most_characters: int = 16 << 20) -> None:
+    def __init__(self, most_characters: int = 2 << 20) -> None:
         self._most_characters = most_characters
         self._lock = threading.Lock()
-        self._parsed: OrderedDict[tuple[str, ...], ParsedSchema] = OrderedDict()
+        self._parsed: OrderedDict[Key, ParsedSchema] = OrderedDict()
         self._characters = 0
 
-    def parse(self, state: RegistryState, subject: str, content: SchemaContent) -> ParsedSchema:
-        """The schema that a subject has, or is to get. Raises RegistryError 42201 or 42209."""
-        return self.later(state, subject, content)()
-
-    def later(
-        self, state: RegistryState, subject: str, content: SchemaContent
-    ) -> Callable[[], ParsedSchema]:
-        """Read all that a schema needs from the state now, to be parsed in another thread.
+    def later(self, state: RegistryState, subject: str, content: SchemaContent) -> Parsing:
+        """Read all that a new schema needs from the state now, to be parsed in any thread.
 
         Raises RegistryError 42201 for an unknown format or reference, 42209 if it is too large.
         """
-        try:
-            format = Format(content.schema_type)
-        except ValueError:
-            raise errors.invalid_schema(f"Invalid schema type {content.schema_type}") from None
-        if len(content.text) > MOST_SCHEMA_CHARACTERS:
-            raise errors.schema_too_large("Write failed because schema is too large")
-        try:
-            needed = dependencies(state, subject, content.references)
-        except SchemaError as error:
-            raise _invalid(subject, content, str(error)) from error
-        return lambda: self._parse(subject, content, format, needed)
+        return Parsing(self, formats.parse, _source(state, subject, content))
 
-    def _parse(
-        self, subject: str, content: SchemaContent, format: Format, needed: Sequence[Dependency]
-    ) -> ParsedSchema:
-        parts = (part for each in needed for part in (each.name, each.text))
-        key = (format.value, content.text, *parts)
+    def stored_later(self, state: RegistryState, record: SchemaRecord) -> Parsing:
+        """The same for a schema that is registered."""
+        source = _source(state, record.subject, record.content)
+        return Parsing(self, formats.parse_stored, source)
+
+    def kept(self, key: Key) -> ParsedSchema | None:
+        """A schema that has been parsed lately."""
         with self._lock:
-            kept = self._parsed.get(key)
-            if kept is not None:
+            parsed = self._parsed.get(key)
+            if parsed is not None:
                 self._parsed.move_to_end(key)
-                return kept
-        try:
-            parsed = formats.parse(format, content.text, needed)
-        except SchemaError as error:
-            raise _invalid(subject, content, str(error)) from error
-        except RecursionError as error:
-            raise _invalid(subject, content, "it is nested too deep") from error
+            return parsed
+
+    def keep(self, key: Key, parsed: ParsedSchema) -> None:
+        """Keep a schema, and forget the longest unused ones for it."""
         with self._lock:
-            self._keep(key, parsed)
+            if key not in self._parsed:
+                self._parsed[key] = parsed
+                self._characters += _characters(key)
+            while self._characters > self._most_characters:
+                dropped, _ = self._parsed.popitem(last=False)
+                self._characters -= _characters(dropped)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsing:
+    """A schema that can be parsed: nothing of the state is needed for it any more."""
+
+    parser: SchemaParser
+    parse: _Parse
+    source: _Source
+
+    def __call__(self) -> ParsedSchema:
+        """The parsed schema. Raises RegistryError 42201."""
+        return self.kept() or self._parsed()
+
+    def kept(self) -> ParsedSchema | None:
+        """The parsed schema if it has been parsed lately: it costs nothing then."""
+        return self.parser.kept(self._key())
+
+    def _key(self) -> Key:
+        source = self.source
+        parts = (part for each in source.needed for part in (each.name, each.text))
+        return (self.parse.__name__, source.format.value, source.content.text, *parts)
+
+    def _parsed(self) -> ParsedSchema:
+        source = self.source
+        try:
+            parsed = self.parse(source.format, source.content.text, source.needed)
+        except SchemaError as error:
+            raise _invalid(source.subject, source.content, str(error)) from error
+        except RecursionError as error:
+            raise _invalid(source.subject, source.content, "it is nested too deep") from error
+        self.parser.keep(self._key(), parsed)
         return parsed
 
-    def _keep(self, key: tuple[str, ...], parsed: ParsedSchema) -> None:
-        if key not in self._parsed:
-            self._parsed[key] = parsed
-            self._characters += _characters(key)
-        while self._characters > self._most_characters:
-            dropped, _ = self._parsed.popitem(last=False)
-            self._characters -= _characters(dropped)
+
+def _source(state: RegistryState, subject: str, content: SchemaContent) -> _Source:
+    try:
+        format = Format(content.schema_type)
+    except ValueError:
+        raise errors.invalid_schema(f"Invalid schema type {content.schema_type}") from None
+    if len(content.text) > MOST_SCHEMA_CHARACTERS:
+        raise errors.schema_too_large("Write failed because schema is too large")
+    try:
+        needed = dependencies(state, subject, content.references)
+    except SchemaError as error:
+        raise _invalid(subject, content, str(error)) from error
+    return _Source(subject, content, format, needed)
 
 
 def dependencies(
@@ -90,7 +133,7 @@ def dependencies(
 ) -> Sequence[Dependency]:
     """The schemas that references name and need themselves, the innermost first.
 
-    Raises SchemaError for one that does not exist, RegistryError 42209 for too many.
+    Raises SchemaError for an unknown reference, RegistryError 42209 for too many.
     """
     collection = _Dependencies(state)
     collection.add(subject, references)
@@ -121,7 +164,7 @@ class _Dependencies:
     open_names: set[str] = field(default_factory=set)
     characters: int = 0
 
-    def add(self, subject: str, references: Sequence[SchemaReference]) -> None:
+    def add(self, subject: str, references: Sequence[SchemaReference], steps: int = 1) -> None:
         for each in references:
             if each.name in self.found or each.name in self.open_names:
                 continue
@@ -131,9 +174,10 @@ class _Dependencies:
             if (
                 len(self.open_names) > _MOST_DEPENDENCIES
                 or self.characters > _MOST_DEPENDENCY_CHARACTERS
+                or steps > _MOST_STEPS
             ):
                 raise errors.schema_too_large("The schemas that it refers to are too large")
-            self.add(record.subject, record.content.references)
+            self.add(record.subject, record.content.references, steps + 1)
             self.found[each.name] = Dependency(each.name, record.content.text)
 
 
@@ -155,5 +199,5 @@ def _shown(value: object) -> str:
     return "null" if value is None else str(value)
 
 
-def _characters(key: tuple[str, ...]) -> int:
+def _characters(key: Key) -> int:
     return sum(len(each) for each in key)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from wirekafka.registry import contracts, errors, subjects
 from wirekafka.registry.contracts import Contract
 from wirekafka.registry.modes import require_writable
-from wirekafka.registry.parsing import SchemaParser
+from wirekafka.registry.parsing import Parsing, SchemaParser
 from wirekafka.registry.records import (
     ContextRecord,
     RegistryRecord,
@@ -55,7 +55,7 @@ def register(subject: str, request: SchemaRequest, parser: SchemaParser) -> Deci
         config = state.config_in_scope(subject)
         wanted = _wanted(state, subject, request, config)
         normalizes = request.normalize or bool(config.get("normalize"))
-        parsed = parser.parse(state, subject, wanted)
+        parsed = parser.later(state, subject, wanted)()
         content = _canonical(wanted, parsed.normalized() if normalizes else parsed)
         existing = _existing(state, subject, request, content)
         if existing is not None:
@@ -73,18 +73,25 @@ def register(subject: str, request: SchemaRequest, parser: SchemaParser) -> Deci
 
 
 def registered_before(
-    state: RegistryState, subject: str, request: SchemaRequest
+    state: RegistryState, subject: str, request: SchemaRequest, parser: SchemaParser
 ) -> SchemaRecord | None:
-    """The version that a registration would answer without a change, by its very text.
+    """The version that a registration would answer without a change, if nothing need be parsed.
 
-    Clients register at each start what they have registered before: nothing is parsed for it.
+    Clients register at each start what they have registered before.
     """
     subjects.required_valid(subject)
     _require_mode(state, subject, request)
     config = state.config_in_scope(subject)
     if request.normalize or config.get("normalize"):
         return None
-    return _existing(state, subject, request, _wanted(state, subject, request, config))
+    wanted = _wanted(state, subject, request, config)
+    existing = _existing(state, subject, request, wanted)
+    if existing is not None:
+        return existing
+    parsed = parser.later(state, subject, wanted).kept()
+    if parsed is None:
+        return None
+    return _existing(state, subject, request, _canonical(wanted, parsed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +100,18 @@ class LookUp:
 
     candidates: Sequence[SchemaRecord]
     wanted: SchemaContent
-    parse: Callable[[], ParsedSchema]
+    parse: Parsing
     normalize: bool
 
-    def found_as_it_is(self) -> SchemaRecord | None:
-        """The newest version with the very text; None if the schema has to be parsed."""
-        return None if self.normalize else _same(self.candidates, self.wanted)
+    def found_at_once(self) -> SchemaRecord | None:
+        """The newest version with the schema, if nothing need be parsed."""
+        if self.normalize:
+            return None
+        found = _same(self.candidates, self.wanted)
+        parsed = None if found is not None else self.parse.kept()
+        if parsed is None:
+            return found
+        return _same(self.candidates, _canonical(self.wanted, parsed))
 
     def found(self) -> SchemaRecord | None:
         """The newest version with the schema, which is parsed for it."""
@@ -138,7 +151,7 @@ class Comparison:
     """A check of a schema against versions of a subject."""
 
     level: Level
-    parse: Callable[[], ParsedSchema]
+    parse: Parsing
     older: Sequence[OlderVersion]
     normalize: bool
 
@@ -155,7 +168,7 @@ def compare(
     parser: SchemaParser,
     version: SchemaRecord | None,
 ) -> Comparison:
-    """Begin to compare a schema with a version, or with those that the subject's level names."""
+    """Begin to compare a schema with a version, or with all that the subject's level names."""
     config = state.config_in_scope(subject)
     wanted = _wanted(state, subject, request, config)
     parse = parser.later(state, subject, wanted)
@@ -188,10 +201,7 @@ def comparable(
 def _older(
     state: RegistryState, versions: Iterable[SchemaRecord], parser: SchemaParser
 ) -> Sequence[OlderVersion]:
-    return [
-        OlderVersion(each.version, parser.later(state, each.subject, each.content))
-        for each in versions
-    ]
+    return [OlderVersion(each.version, parser.stored_later(state, each)) for each in versions]
 
 
 def _require_mode(state: RegistryState, subject: str, request: SchemaRequest) -> None:

@@ -87,6 +87,10 @@ class AvroSchema:
         text = normalized_text(self._root, self._referenced)
         return AvroSchema(self._root, self._referenced, text)
 
+    def resolved(self) -> str:
+        """The text with all types in it that it refers to, as of `format=resolved`."""
+        return canonical_text(self._root, ())
+
     def incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
         assert isinstance(older, AvroSchema)
         try:

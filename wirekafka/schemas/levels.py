@@ -14,7 +14,7 @@ _OTHER_FORMAT = "Incompatible because of different schema type"
 
 
 class Level(StrEnum):
-    """What a subject promises to those who read, and to those who write."""
+    """What a subject promises to readers and to writers."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from wirekafka.registry import errors, subjects
-from wirekafka.registry.access import Access, RegistryOperation
+from wirekafka.registry.access import RegistryAccess, RegistryOperation
 from wirekafka.registry.http import bodies
 from wirekafka.registry.parsing import SchemaParser
 from wirekafka.registry.records import SchemaRecord
@@ -29,7 +29,7 @@ class Registry:
 
     writer: Writer
     parser: SchemaParser
-    access: Access | None
+    access: RegistryAccess | None
     threads: asyncio.Semaphore
     """How many requests may parse at once: the others wait, and the loop goes on."""
     cluster_id: str
@@ -37,7 +37,7 @@ class Registry:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RegistryCall:
     """A request that has a route."""
 
     registry: Registry
@@ -101,7 +101,7 @@ class Call:
     # Variables and parameters.
 
     def subject(self) -> str:
-        """The subject of the path, or the one that it is an alias of."""
+        """The subject of the path, or the subject that the path names by an alias."""
         name = subjects.normal(self.variables["subject"])
         alias = (self.state.config(name) or {}).get("alias")
         if not alias:
@@ -158,11 +158,14 @@ class Call:
         """Whether the client expects that the registry ignores what it does not know."""
         return self.request.headers.get(_UNKNOWN_PROPERTIES, "").lower() == "true"
 
-    def schema_request(self) -> SchemaRequest:
-        """The schema of the body."""
-        return bodies.schema_request(
+    async def schema_request(self) -> SchemaRequest:
+        """The schema of the body, whose references the user may read."""
+        request = bodies.schema_request(
             self.json(), normalize=self.flag("normalize"), accepts_unknown=self.accepts_unknown
         )
+        for each in request.references:
+            await self.require(RegistryOperation.SUBJECT_READ, each.subject)
+        return request
 
     def mode_request(self) -> str:
         """The mode of the body."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 from typing import Protocol, runtime_checkable
 
-from wirekafka.registry.http.call import Call
+from wirekafka.registry.http.call import RegistryCall
 from wirekafka.registry.records import SchemaRecord
 from wirekafka.registry.registration import SchemaRequest
 from wirekafka.schemas.schema import Format
 
-_SERIALIZED = "serialized"
+_SERIALIZED, _RESOLVED = _FORMS = ("serialized", "resolved")
 
 
 @runtime_checkable
@@ -19,6 +19,14 @@ class Serializable(Protocol):
 
     def serialized(self) -> str:
         """The binary form in base64."""
+
+
+@runtime_checkable
+class Resolvable(Protocol):
+    """A parsed schema of a format whose texts can have all that they refer to in them."""
+
+    def resolved(self) -> str:
+        """The text with all of it."""
 
 
 def text_as_sent(request: SchemaRequest, record: SchemaRecord) -> str:
@@ -32,16 +40,20 @@ def text_as_sent(request: SchemaRequest, record: SchemaRecord) -> str:
     return record.content.text
 
 
-async def text_in_form(call: Call, record: SchemaRecord) -> str:
+async def text_in_form(call: RegistryCall, record: SchemaRecord) -> str:
     """The text of a version in the form that `?format` names; as it is if there is none such."""
     form = call.text("format")
-    if form != _SERIALIZED:
+    if form not in _FORMS:
         return record.content.text
-    parse = call.registry.parser.later(call.state, record.subject, record.content)
+    parse = call.registry.parser.stored_later(call.state, record)
 
     def work() -> str:
-        parsed = parse()
-        return parsed.serialized() if isinstance(parsed, Serializable) else record.content.text
+        match parse():
+            case Serializable() as parsed if form == _SERIALIZED:
+                return parsed.serialized()
+            case Resolvable() as parsed if form == _RESOLVED:
+                return parsed.resolved()
+        return record.content.text
 
     return await call.in_thread(work)
 

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from wirekafka.registry.http import schema_routes, setting_routes, subject_routes
-from wirekafka.registry.http.call import Call
-from wirekafka.registry.http.routing import Route
+from wirekafka.registry.http.call import RegistryCall
+from wirekafka.registry.http.routing import RegistryRoute
 
-Endpoint = Callable[[Call], Awaitable[Any]]
+Endpoint = Callable[[RegistryCall], Awaitable[Any]]
 
 
-def _routes(table: dict[str, Endpoint]) -> list[Route[Endpoint]]:
+def _routes(table: dict[str, Endpoint]) -> list[RegistryRoute[Endpoint]]:
     rows = ((key.split(), endpoint) for key, endpoint in table.items())
-    return [Route(method, path, endpoint) for (method, path), endpoint in rows]
+    return [RegistryRoute(method, path, endpoint) for (method, path), endpoint in rows]
 
 
 ROUTES = _routes(

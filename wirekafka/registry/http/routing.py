@@ -14,7 +14,7 @@ E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True)
-class Route(Generic[E]):
+class RegistryRoute(Generic[E]):
     """A method, a path whose segments in braces are variables, and what answers it."""
 
     method: str
@@ -39,7 +39,7 @@ class Route(Generic[E]):
 class Matched(Generic[E]):
     """The route of a request, and the variables of its path."""
 
-    route: Route[E]
+    route: RegistryRoute[E]
     variables: Mapping[str, str]
 
 
@@ -49,7 +49,7 @@ def segments_of(raw_path: bytes) -> Sequence[str]:
     return [unquote(each) for each in path.split("/")]
 
 
-def matched(routes: Sequence[Route[E]], method: str, segments: Sequence[str]) -> Matched[E]:
+def matched(routes: Sequence[RegistryRoute[E]], method: str, segments: Sequence[str]) -> Matched[E]:
     """The route of a request. Raises RegistryError 404, or 405 for another method's."""
     wanted = "GET" if method == "HEAD" else method
     methods = set()
@@ -65,7 +65,7 @@ def matched(routes: Sequence[Route[E]], method: str, segments: Sequence[str]) ->
     raise errors.of_http(404, "Not Found")
 
 
-def allowed_methods(routes: Sequence[Route[E]], segments: Sequence[str]) -> Sequence[str]:
+def allowed_methods(routes: Sequence[RegistryRoute[E]], segments: Sequence[str]) -> Sequence[str]:
     """The methods of a path."""
     methods = {route.method for route in routes if route.match(segments) is not None}
     return sorted({*methods, "OPTIONS", *({"HEAD"} if "GET" in methods else ())})

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from wirekafka.registry import errors
 from wirekafka.registry.access import RegistryOperation
 from wirekafka.registry.http import answers
-from wirekafka.registry.http.call import Call
+from wirekafka.registry.http.call import RegistryCall
 from wirekafka.registry.http.forms import text_in_form
 from wirekafka.registry.http.scopes import records_of_prefix
 from wirekafka.registry.records import SchemaRecord
@@ -21,13 +21,13 @@ _MOST_SCHEMAS = 1000
 _MOST_SUBJECTS = 20_000
 
 
-async def types(call: Call) -> Any:
+async def types(call: RegistryCall) -> Any:
     """The formats."""
     return _TYPES
 
 
-async def schemas(call: Call) -> Any:
-    """All versions of all subjects, or of those that the parameters mean."""
+async def schemas(call: RegistryCall) -> Any:
+    """All versions of the subjects that the parameters mean: of all without any."""
     await call.require(RegistryOperation.GLOBAL_SUBJECTS_READ)
     prefix = call.text("subjectPrefix")
     found = records_of_prefix(call, prefix, deleted=call.flag("deleted"))
@@ -40,7 +40,7 @@ async def schemas(call: Call) -> Any:
     return [answers.version(each) for each in call.page(await call.readable(found), _MOST_SCHEMAS)]
 
 
-async def schema_of_id(call: Call) -> Any:
+async def schema_of_id(call: RegistryCall) -> Any:
     """The schema of an id."""
     uses = await _uses(call)
     text = await text_in_form(call, uses[0])
@@ -48,26 +48,26 @@ async def schema_of_id(call: Call) -> Any:
     return answers.schema(uses[0], text, max_id)
 
 
-async def text_of_id(call: Call) -> Any:
+async def text_of_id(call: RegistryCall) -> Any:
     """The schema of an id, without the JSON around it."""
     uses = await _uses(call)
     return Response(await text_in_form(call, uses[0]), media_type="application/json")
 
 
-async def subjects_of_id(call: Call) -> Any:
+async def subjects_of_id(call: RegistryCall) -> Any:
     """The subjects that have a schema."""
     found = await _visible_uses(call)
     names = list(dict.fromkeys(each.subject for each in found))
     return call.page(names, _MOST_SUBJECTS)
 
 
-async def versions_of_id(call: Call) -> Any:
+async def versions_of_id(call: RegistryCall) -> Any:
     """The subjects and versions that have a schema."""
     found = call.page(await _visible_uses(call), _MOST_SUBJECTS)
     return [{"subject": each.subject, "version": each.version} for each in found]
 
 
-async def schema_of_guid(call: Call) -> Any:
+async def schema_of_guid(call: RegistryCall) -> Any:
     """The schema of a GUID."""
     guid = call.variables["guid"].lower()
     found = call.state.of_guid(guid)
@@ -77,14 +77,14 @@ async def schema_of_guid(call: Call) -> Any:
     return answers.schema(found[0], await text_in_form(call, found[0]))
 
 
-async def ids_of_guid(call: Call) -> Any:
+async def ids_of_guid(call: RegistryCall) -> Any:
     """The ids of a GUID, one for each context that has the schema."""
     found = call.state.of_guid(call.variables["guid"].lower())
     await call.require_schema(found)
     return [{"context": context_of(each.subject), "id": each.id} for each in found]
 
 
-async def _uses(call: Call) -> Sequence[SchemaRecord]:
+async def _uses(call: RegistryCall) -> Sequence[SchemaRecord]:
     """The uses of the id of the path, which may be soft-deleted; there is one at least."""
     id = _id(call)
     found = _uses_of(call, id)
@@ -94,7 +94,7 @@ async def _uses(call: Call) -> Sequence[SchemaRecord]:
     return found
 
 
-async def _visible_uses(call: Call) -> Sequence[SchemaRecord]:
+async def _visible_uses(call: RegistryCall) -> Sequence[SchemaRecord]:
     """The uses that the user may read, without soft-deleted ones unless wanted."""
     found = _uses_of(call, _id(call))
     subject, deleted = call.text("subject"), call.flag("deleted")
@@ -107,7 +107,7 @@ async def _visible_uses(call: Call) -> Sequence[SchemaRecord]:
     return await call.readable(found)
 
 
-def _uses_of(call: Call, id: int) -> Sequence[SchemaRecord]:
+def _uses_of(call: RegistryCall, id: int) -> Sequence[SchemaRecord]:
     """In the context that is asked for; else, of an unqualified subject, in any context."""
     subject, context = call.text("subject"), call.schema_context()
     found = list(call.state.uses(context, id))
@@ -119,7 +119,7 @@ def _uses_of(call: Call, id: int) -> Sequence[SchemaRecord]:
     return found
 
 
-def _id(call: Call) -> int:
+def _id(call: RegistryCall) -> int:
     text = call.variables["id"]
     if not (
         text.isascii() and text.removeprefix("-").isdigit() and len(text) <= len("-2147483648")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirekafka.registry.http.call import Call
+from wirekafka.registry.http.call import RegistryCall
 from wirekafka.registry.http.routing import in_context
 from wirekafka.registry.records import SchemaRecord
 from wirekafka.registry.subjects import ALL_CONTEXTS, context_of, qualified
 
 
-def subjects_of_prefix(call: Call, prefix: str, *, deleted: bool) -> Sequence[str]:
+def subjects_of_prefix(call: RegistryCall, prefix: str, *, deleted: bool) -> Sequence[str]:
     """The subjects whose names begin with a prefix, in order.
 
     `:*:` in front means all contexts, `:.context:` one; without either it is the default one.
@@ -20,6 +20,8 @@ def subjects_of_prefix(call: Call, prefix: str, *, deleted: bool) -> Sequence[st
         prefix = in_context(call.context, prefix)
     elif prefix.startswith(ALL_CONTEXTS):
         wanted = prefix.removeprefix(ALL_CONTEXTS)
+        if not wanted:
+            return names
         return [each for each in names if qualified(each).name.startswith(wanted)]
     if prefix.startswith(":.") and ":" not in prefix[1:]:
         return [each for each in names if each.startswith(prefix)]
@@ -31,7 +33,7 @@ def subjects_of_prefix(call: Call, prefix: str, *, deleted: bool) -> Sequence[st
     ]
 
 
-def records_of_prefix(call: Call, prefix: str, *, deleted: bool) -> Sequence[SchemaRecord]:
+def records_of_prefix(call: RegistryCall, prefix: str, *, deleted: bool) -> Sequence[SchemaRecord]:
     """The versions of these subjects, the oldest first."""
     return [
         record

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from wirekafka.registry import deletion, errors, modes, settings, subjects
 from wirekafka.registry.access import RegistryOperation
 from wirekafka.registry.http import answers
-from wirekafka.registry.http.call import Call
+from wirekafka.registry.http.call import RegistryCall
 from wirekafka.registry.state import DEFAULT_LEVEL
 from wirekafka.registry.subjects import QualifiedSubject, qualified
 
@@ -26,12 +26,12 @@ _READ_ALL, _WRITE_ALL = (
 )
 
 
-async def root(call: Call) -> Any:
+async def root(call: RegistryCall) -> Any:
     """Nothing: that the registry answers is what clients ask."""
     return {}
 
 
-async def server_id(call: Call) -> Any:
+async def server_id(call: RegistryCall) -> Any:
     """The clusters that the registry belongs to."""
     clusters = {
         "kafka-cluster": call.registry.cluster_id,
@@ -40,12 +40,12 @@ async def server_id(call: Call) -> Any:
     return {"scope": {"path": [], "clusters": clusters}, "id": ""}
 
 
-async def server_version(call: Call) -> Any:
+async def server_version(call: RegistryCall) -> Any:
     """The version of the API."""
     return {"version": _COMPATIBLE_WITH, "commitId": ""}
 
 
-async def no_exporters(call: Call) -> Any:
+async def no_exporters(call: RegistryCall) -> Any:
     """Schema linking is a feature of Confluent's servers."""
     raise errors.RegistryError(
         501,
@@ -54,7 +54,7 @@ async def no_exporters(call: Call) -> Any:
     )
 
 
-async def contexts(call: Call) -> Any:
+async def contexts(call: RegistryCall) -> Any:
     """The names of contexts."""
     await call.require(RegistryOperation.GLOBAL_SUBJECTS_READ)
     prefix = call.text("contextPrefix")
@@ -62,7 +62,7 @@ async def contexts(call: Call) -> Any:
     return call.page(found, _MOST_CONTEXTS)
 
 
-async def delete_context(call: Call) -> Any:
+async def delete_context(call: RegistryCall) -> Any:
     """Delete an empty context."""
     name = call.variables["context"]
     context = qualified(name).context if name.startswith(":") else name
@@ -71,13 +71,13 @@ async def delete_context(call: Call) -> Any:
     return Response(status_code=204)
 
 
-async def config(call: Call) -> Any:
+async def config(call: RegistryCall) -> Any:
     """The configuration of the registry."""
     await call.require(_READ_ALL)
     return {"compatibilityLevel": DEFAULT_LEVEL, **(call.state.config(None) or {})}
 
 
-async def config_of_subject(call: Call) -> Any:
+async def config_of_subject(call: RegistryCall) -> Any:
     """The configuration of a subject."""
     scope = call.scope()
     if scope is None:
@@ -91,13 +91,13 @@ async def config_of_subject(call: Call) -> Any:
     return found
 
 
-async def set_config(call: Call) -> Any:
+async def set_config(call: RegistryCall) -> Any:
     """Change settings of the registry."""
     await call.require(_WRITE_ALL)
     return await _set_config(call, None)
 
 
-async def set_config_of_subject(call: Call) -> Any:
+async def set_config_of_subject(call: RegistryCall) -> Any:
     """Change settings of a subject."""
     scope = call.scope()
     if scope is None:
@@ -107,13 +107,13 @@ async def set_config_of_subject(call: Call) -> Any:
     return await _set_config(call, scope)
 
 
-async def delete_config(call: Call) -> Any:
+async def delete_config(call: RegistryCall) -> Any:
     """Delete the settings of the registry."""
     await call.require(_WRITE_ALL)
     return await call.submit(settings.delete_config(None))
 
 
-async def delete_config_of_subject(call: Call) -> Any:
+async def delete_config_of_subject(call: RegistryCall) -> Any:
     """Delete the settings of a subject."""
     scope = call.scope()
     if scope is None:
@@ -122,13 +122,13 @@ async def delete_config_of_subject(call: Call) -> Any:
     return await call.submit(settings.delete_config(scope))
 
 
-async def mode(call: Call) -> Any:
+async def mode(call: RegistryCall) -> Any:
     """The mode of the registry."""
     await call.require(_READ_ALL)
     return {"mode": call.state.mode_in_scope(None)}
 
 
-async def mode_of_subject(call: Call) -> Any:
+async def mode_of_subject(call: RegistryCall) -> Any:
     """The mode of a subject."""
     scope = call.scope()
     if scope is None:
@@ -142,13 +142,13 @@ async def mode_of_subject(call: Call) -> Any:
     return {"mode": found}
 
 
-async def set_mode(call: Call) -> Any:
+async def set_mode(call: RegistryCall) -> Any:
     """Change the mode of the registry."""
     await call.require(_WRITE_ALL)
     return await _set_mode(call, None)
 
 
-async def set_mode_of_subject(call: Call) -> Any:
+async def set_mode_of_subject(call: RegistryCall) -> Any:
     """Change the mode of a subject."""
     scope = call.scope()
     if scope is None:
@@ -158,13 +158,13 @@ async def set_mode_of_subject(call: Call) -> Any:
     return await _set_mode(call, scope)
 
 
-async def delete_mode(call: Call) -> Any:
+async def delete_mode(call: RegistryCall) -> Any:
     """Delete the mode of the registry."""
     await call.require(_WRITE_ALL)
     return {"mode": await call.submit(modes.delete_mode(None))}
 
 
-async def delete_mode_of_subject(call: Call) -> Any:
+async def delete_mode_of_subject(call: RegistryCall) -> Any:
     """Delete the mode of a subject."""
     scope = call.scope()
     if scope is None:
@@ -173,13 +173,13 @@ async def delete_mode_of_subject(call: Call) -> Any:
     return {"mode": await call.submit(modes.delete_mode(scope))}
 
 
-async def _set_config(call: Call, scope: str | None) -> Any:
+async def _set_config(call: RegistryCall, scope: str | None) -> Any:
     update = settings.required_settings(call.json(), accepts_unknown=call.accepts_unknown)
     written = await call.submit(settings.set_config(scope, update))
     return answers.config_update(written)
 
 
-async def _set_mode(call: Call, scope: str | None) -> Any:
+async def _set_mode(call: RegistryCall, scope: str | None) -> Any:
     wanted = call.mode_request()
     return {"mode": await call.submit(modes.set_mode(scope, wanted, force=call.flag("force")))}
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from wirekafka.registry import deletion, errors, registration
 from wirekafka.registry.access import RegistryOperation
 from wirekafka.registry.http import answers
-from wirekafka.registry.http.call import Call
+from wirekafka.registry.http.call import RegistryCall
 from wirekafka.registry.http.forms import text_as_sent, text_in_form
 from wirekafka.registry.http.scopes import subjects_of_prefix
 from wirekafka.registry.records import SchemaRecord
@@ -21,7 +21,7 @@ from wirekafka.registry.versions import find_version
 _MOST_SUBJECTS = 20_000
 
 
-async def subjects(call: Call) -> Any:
+async def subjects(call: RegistryCall) -> Any:
     """The names of subjects, of all contexts unless a prefix says otherwise."""
     await call.require(RegistryOperation.GLOBAL_SUBJECTS_READ)
     only_deleted = call.flag("deletedOnly")
@@ -36,35 +36,34 @@ async def subjects(call: Call) -> Any:
     return call.page(names, _MOST_SUBJECTS)
 
 
-async def look_up(call: Call) -> Any:
+async def look_up(call: RegistryCall) -> Any:
     """The version of a subject that has the schema of the body."""
     subject = call.subject()
     await call.require(RegistryOperation.SUBJECT_READ, subject)
-    request, parser = call.schema_request(), call.registry.parser
+    request, parser = await call.schema_request(), call.registry.parser
     search = registration.look_up(
         call.state, subject, request, parser, deleted=call.flag("deleted")
     )
-    found = search.found_as_it_is() or await call.in_thread(search.found)
+    found = search.found_at_once() or await call.in_thread(search.found)
     if found is None:
         raise errors.schema_not_found()
     return answers.version(found, await _text(call, request, found))
 
 
-async def register(call: Call) -> Any:
+async def register(call: RegistryCall) -> Any:
     """Give the schema of the body a version of a subject."""
     subject = call.subject()
     await call.require(RegistryOperation.SUBJECT_WRITE, subject)
-    request = call.schema_request()
-    for each in request.references:
-        await call.require(RegistryOperation.SUBJECT_READ, each.subject)
-    known = registration.registered_before(call.state, subject, request)
+    request = await call.schema_request()
+    parser = call.registry.parser
+    known = registration.registered_before(call.state, subject, request, parser)
     if known is None:
-        decision = registration.register(subject, request, call.registry.parser)
+        decision = registration.register(subject, request, parser)
         known = await call.submit(decision)
     return answers.registered(known, await _text(call, request, known))
 
 
-async def versions(call: Call) -> Any:
+async def versions(call: RegistryCall) -> Any:
     """The numbers of the versions of a subject."""
     subject = call.subject()
     await call.require(RegistryOperation.SUBJECT_READ, subject)
@@ -77,19 +76,19 @@ async def versions(call: Call) -> Any:
     return call.page([each.version for each in found], _MOST_SUBJECTS)
 
 
-async def version(call: Call) -> Any:
+async def version(call: RegistryCall) -> Any:
     """A version of a subject."""
     record = await _version(call)
     return answers.version(record, await text_in_form(call, record))
 
 
-async def text_of_version(call: Call) -> Any:
+async def text_of_version(call: RegistryCall) -> Any:
     """The schema of a version, without the JSON around it."""
     record = await _version(call)
     return Response(await text_in_form(call, record), media_type="application/json")
 
 
-async def referenced_by(call: Call) -> Any:
+async def referenced_by(call: RegistryCall) -> Any:
     """The ids of the schemas that refer to a version."""
     record = await _version(call)
     deleted = call.flag("deleted")
@@ -98,7 +97,7 @@ async def referenced_by(call: Call) -> Any:
     return call.page(sorted(ids), _MOST_SUBJECTS)
 
 
-async def latest_with_metadata(call: Call) -> Any:
+async def latest_with_metadata(call: RegistryCall) -> Any:
     """The newest version whose metadata has the properties that are asked for."""
     subject = call.subject()
     await call.require(RegistryOperation.SUBJECT_READ, subject)
@@ -113,14 +112,14 @@ async def latest_with_metadata(call: Call) -> Any:
     raise errors.schema_not_found()
 
 
-async def delete_subject(call: Call) -> Any:
+async def delete_subject(call: RegistryCall) -> Any:
     """Delete all versions of a subject."""
     subject = call.subject()
     await call.require(RegistryOperation.SUBJECT_DELETE, subject)
     return await call.submit(deletion.delete_subject(subject, permanent=call.flag("permanent")))
 
 
-async def delete_version(call: Call) -> Any:
+async def delete_version(call: RegistryCall) -> Any:
     """Delete a version of a subject."""
     subject, number = call.subject(), call.variables["version"]
     await call.require(RegistryOperation.SUBJECT_DELETE, subject)
@@ -128,12 +127,12 @@ async def delete_version(call: Call) -> Any:
     return await call.submit(deletion.delete_version(subject, number, permanent=permanent))
 
 
-async def compatibility(call: Call) -> Any:
+async def compatibility(call: RegistryCall) -> Any:
     """Whether the schema of the body could be registered after all versions that count."""
     return await _compatibility(call, None)
 
 
-async def compatibility_with_version(call: Call) -> Any:
+async def compatibility_with_version(call: RegistryCall) -> Any:
     """Whether the schema of the body is compatible with one version."""
     subject, number = call.subject(), call.variables["version"]
     await call.require(RegistryOperation.SUBJECT_READ, subject)
@@ -148,23 +147,29 @@ async def compatibility_with_version(call: Call) -> Any:
     return await _compatibility(call, record)
 
 
-async def _compatibility(call: Call, record: SchemaRecord | None) -> Any:
+async def _compatibility(call: RegistryCall, record: SchemaRecord | None) -> Any:
     subject = call.subject()
     await call.require(RegistryOperation.SUBJECT_READ, subject)
-    request, parser = call.schema_request(), call.registry.parser
-    comparison = registration.compare(call.state, subject, request, parser, record)
-    messages = await call.in_thread(comparison.messages)
+    request, parser = await call.schema_request(), call.registry.parser
+    verbose = call.flag("verbose")
+    try:
+        comparison = registration.compare(call.state, subject, request, parser, record)
+        messages = await call.in_thread(comparison.messages)
+    except errors.RegistryError as error:
+        if not verbose or error.code != errors.INVALID_SCHEMA:
+            raise
+        messages = [error.message]
     answer: dict[str, Any] = {"is_compatible": not messages}
-    return {**answer, "messages": messages} if call.flag("verbose") else answer
+    return {**answer, "messages": messages} if verbose else answer
 
 
-async def _text(call: Call, request: SchemaRequest, record: SchemaRecord) -> str:
+async def _text(call: RegistryCall, request: SchemaRequest, record: SchemaRecord) -> str:
     if call.text("format"):
         return await text_in_form(call, record)
     return text_as_sent(request, record)
 
 
-async def _version(call: Call) -> SchemaRecord:
+async def _version(call: RegistryCall) -> SchemaRecord:
     subject, number = call.subject(), call.variables["version"]
     await call.require(RegistryOperation.SUBJECT_READ, subject)
     return find_version(call.state, subject, number, deleted=call.flag("deleted"))
