@@ -12,9 +12,9 @@ import pytest
 import wirekafka
 from tests.eventually import eventually
 from tests.registry.servers import ask, registry
-from wirekafka.registry.election import Identity, RegistryProtocol
+from wirekafka.registry.election import InstanceIdentity, RegistryProtocol
 
-A, B = Identity("http", "a", 8081), Identity("http", "b", 8081)
+A, B = InstanceIdentity("http", "a", 8081), InstanceIdentity("http", "b", 8081)
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def broker() -> Iterator[wirekafka.Broker]:
         yield broker
 
 
-def assigned(members: dict[str, Identity | bytes]) -> dict[str, object]:
+def assigned(members: dict[str, InstanceIdentity | bytes]) -> dict[str, object]:
     encoded = {
         name: each if isinstance(each, bytes) else RegistryProtocol(each).metadata()
         for name, each in members.items()
@@ -42,7 +42,10 @@ def test_members_exchange_what_confluents_registries_exchange() -> None:
 
 def test_the_member_with_the_lowest_id_leads_if_it_may() -> None:
     assert assigned({"m2": A, "m1": B})["master"] == "m1"
-    assert assigned({"m2": A, "m1": Identity("http", "b", 1, may_lead=False)})["master"] == "m2"
+    assert (
+        assigned({"m2": A, "m1": InstanceIdentity("http", "b", 1, may_lead=False)})["master"]
+        == "m2"
+    )
     assert assigned({"m2": A, "m1": b"not JSON", "m0": b"{}"})["master"] == "m2"
 
 
@@ -105,14 +108,14 @@ class Redirecting(BaseHTTPRequestHandler):
 
 def test_requests_and_credentials_go_to_the_elected_address_alone(broker: wirekafka.Broker) -> None:
     """The leader is one that redirects; a registry that may not lead passes a request on to it."""
-    from wirekafka.client.classic_member import ClassicMember
+    from wirekafka.client.classic_membership import ClassicMembership
     from wirekafka.client.client import Client
 
     other = HTTPServer(("127.0.0.1", 0), Redirecting)
     threading.Thread(target=other.serve_forever, daemon=True).start()
-    leader = Identity("http", "127.0.0.1", other.server_port)
+    leader = InstanceIdentity("http", "127.0.0.1", other.server_port)
     with Client(broker.bootstrap_servers) as client:
-        member = ClassicMember(client, "schema-registry", RegistryProtocol(leader))
+        member = ClassicMembership(client, "schema-registry", RegistryProtocol(leader))
         member.join()
         stopping = threading.Event()
 
@@ -123,7 +126,7 @@ def test_requests_and_credentials_go_to_the_elected_address_alone(broker: wireka
 
         taking_part = threading.Thread(target=take_part, daemon=True)
         taking_part.start()
-        advertised = Identity("http", "127.0.0.1", 9, may_lead=False)
+        advertised = InstanceIdentity("http", "127.0.0.1", 9, may_lead=False)
         with registry(broker.bootstrap_servers, advertised=advertised) as url:
             answer = ask(url, "PUT", "/config/a%2Fb?x=1", {}, login=("alice", "secret"))
             assert answer.status == 307

@@ -56,7 +56,7 @@ def command(
     in by HTTP Basic with their passwords of the brokers, and the brokers' ACLs apply.
     """
     try:
-        from wirekafka.registry.election import Identity
+        from wirekafka.registry.election import InstanceIdentity
         from wirekafka.registry.service import RegistrySettings, registry_server, url_of
         from wirekafka.server.text_logs import TextFormatter
         from wirekafka.web.tls import client_context, server_context
@@ -73,7 +73,7 @@ def command(
         try:
             port_of_url = url.port or (443 if url.scheme == "https" else 80)
             fields = {"scheme": url.scheme, "host": url.hostname, "port": port_of_url}
-            advertised = Identity.of(fields)
+            advertised = InstanceIdentity.of(fields)
         except ValueError:
             raise CliError(f"bad URL {advertised_url!r}: expected http://HOST:PORT") from None
     settings = RegistrySettings(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from struct import Struct
 from typing import TypeVar
 
-from wirekafka.client.classic_member import REJOIN, ClassicMember
+from wirekafka.client.classic_membership import REJOIN, ClassicMembership
 from wirekafka.client.client import Client, check
 from wirekafka.codec.message import Message
 from wirekafka.errors import Error
@@ -30,7 +30,7 @@ class GroupMembership:
 
     def __init__(self, client: Client, group: str, topic: str) -> None:
         self._client, self._group, self._topic = client, group, topic
-        self._member = ClassicMember(client, group, RangeProtocol(client, topic))
+        self._member = ClassicMembership(client, group, RangeProtocol(client, topic))
 
     def join(self) -> list[int]:
         """Join or rejoin the group; returns the assigned partitions."""

@@ -23,6 +23,7 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
+from wirekafka.bounded_memory import Remembered
 from wirekafka.client.client import CliError, LoginRefused
 from wirekafka.client.credentials import MECHANISMS, with_credentials
 from wirekafka.client.pool import ClientPool
@@ -45,8 +46,8 @@ PERMISSION_S = 3.0
 """How long an answer of the authorizer is used: a change of ACLs takes effect after it."""
 MOST_FAILURES, FAILURES_S = 20, 60.0
 """The failed logins of one address, and the time in which they count."""
-_MOST_LOGINS, _MOST_ADDRESSES = 200, 10_000
-_MOST_TOPICS = 20_000
+_MOST_LOGINS, _MOST_ADDRESSES = 200, 2_000
+_TOPICS_BYTES = 128 << 10
 _MOST_AT_ONCE = 8
 _LARGEST_HEADER_BYTES = 4_096
 _READ = Operation.READ, Operation.DESCRIBE
@@ -91,7 +92,9 @@ def require_passwords(config: ClientConfig) -> None:
 class _Login:
     pool: ClientPool
     ends_s: float
-    topics: OrderedDict[str, tuple[int, float]] = field(default_factory=OrderedDict)
+    topics: Remembered[str, tuple[int, float]] = field(
+        default_factory=lambda: Remembered(_TOPICS_BYTES)
+    )
     """Allowed operations as bits, and until when they are used."""
     cluster: tuple[int, float] = (0, 0.0)
 
@@ -197,10 +200,7 @@ class BrokerAccess:
             return found.topic_authorized_operations
 
         allowed = await self._asked(ask)
-        login.topics[topic] = (allowed, self._now_s() + PERMISSION_S)
-        login.topics.move_to_end(topic)
-        while len(login.topics) > _MOST_TOPICS:
-            login.topics.popitem(last=False)
+        login.topics.keep(topic, (allowed, self._now_s() + PERMISSION_S))
         return allowed
 
     async def _cluster_operations(self, login: _Login) -> int:

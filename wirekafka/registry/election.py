@@ -1,8 +1,8 @@
 """The election of a registry's leader by Kafka's group protocol, as Confluent's registries do it.
 
 The instances are members of a group of the type `sr`. The group's leader chooses the registry's
-leader, which Confluent's protocol calls master: the member with the lowest id among those that may
-lead.
+leader, which Confluent's protocol calls master: the member that may lead and has the lowest
+id.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from wirekafka.client.classic_member import ClassicMember
+from wirekafka.client.classic_membership import ClassicMembership
 from wirekafka.client.client import Client, CliError, ConnectionFailure
 from wirekafka.config.option import ConfigError
 from wirekafka.registry.names import GROUP
@@ -32,7 +32,7 @@ _PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class InstanceIdentity:
     """The URL of an instance, as the other instances reach it."""
 
     scheme: str
@@ -57,7 +57,7 @@ class Identity:
         }
 
     @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> Identity:
+    def of(cls, fields: Mapping[str, Any]) -> InstanceIdentity:
         """Raises ValueError for what is no identity."""
         host, port = fields.get("host"), fields.get("port")
         scheme = fields.get("scheme", "http")
@@ -73,7 +73,7 @@ class RegistryProtocol:
     protocol_type = "sr"
     name = "v0"
 
-    def __init__(self, own: Identity) -> None:
+    def __init__(self, own: InstanceIdentity) -> None:
         self._own = own
 
     def metadata(self) -> bytes:
@@ -85,7 +85,7 @@ class RegistryProtocol:
         identities = {}
         for member, metadata in members.items():
             with suppress(ValueError):
-                identities[member] = Identity.of(json.loads(metadata))
+                identities[member] = InstanceIdentity.of(json.loads(metadata))
         urls = {identity.url for identity in identities.values()}
         error = _NO_ERROR if len(urls) == len(identities) else _DUPLICATE_URLS
         eligible = [member for member, identity in identities.items() if identity.may_lead]
@@ -100,25 +100,25 @@ class RegistryProtocol:
 
 
 @dataclass(frozen=True, slots=True)
-class Elected:
+class ElectionResult:
     """The result of an election; without an identity, none may lead."""
 
-    identity: Identity | None
+    identity: InstanceIdentity | None
     is_self: bool = False
 
 
-class Election:
+class RegistryElection:
     """Keeps an instance in the group, on a thread of its own.
 
-    `elected` is called after each election, and with an `Elected` of this instance again at each
-    sign that it is still in office. Both on the thread.
+    `elected` is called on the thread after each election, and, while this instance is the elected
+    one, again at each sign that it still is.
     """
 
     def __init__(
         self,
         open_client: OpenClient,
-        own: Identity,
-        elected: Callable[[Elected], None],
+        own: InstanceIdentity,
+        elected: Callable[[ElectionResult], None],
         *,
         group: str = GROUP,
         session_timeout_ms: int = SESSION_TIMEOUT_MS,
@@ -149,7 +149,7 @@ class Election:
             self._should_stop.wait(_PAUSE_S)
 
     def _take_part(self, client: Client) -> None:
-        member = ClassicMember(
+        member = ClassicMembership(
             client,
             self._group,
             RegistryProtocol(self._own),
@@ -166,7 +166,7 @@ class Election:
                 with suppress(CliError, OSError):
                     member.leave()
 
-    def _hold(self, client: Client, member: ClassicMember, elected: Elected) -> None:
+    def _hold(self, client: Client, member: ClassicMembership, elected: ElectionResult) -> None:
         """Send heartbeats until there has to be another election."""
         while not self._should_stop.wait(_POLL_S):
             try:
@@ -181,7 +181,7 @@ class Election:
                 if elected.is_self:
                     self._elected(elected)
 
-    def _result(self, assignment: bytes, own_id: str) -> Elected:
+    def _result(self, assignment: bytes, own_id: str) -> ElectionResult:
         try:
             fields = json.loads(assignment)
             error, member, identity = (
@@ -190,8 +190,8 @@ class Election:
             if error == _DUPLICATE_URLS:
                 logger.error("Two registries have the URL %s: no one leads", self._own.url)
             if error or member is None:
-                return Elected(None)
-            return Elected(Identity.of(identity), is_self=member == own_id)
+                return ElectionResult(None)
+            return ElectionResult(InstanceIdentity.of(identity), is_self=member == own_id)
         except (ValueError, AttributeError, TypeError) as cause:
             logger.warning("The group %s has no usable assignment: %s", self._group, cause)
-            return Elected(None)
+            return ElectionResult(None)

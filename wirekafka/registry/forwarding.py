@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wirekafka.registry.election import Elected, Identity
+from wirekafka.registry.election import ElectionResult, InstanceIdentity
 from wirekafka.registry.errors import RegistryError
 from wirekafka.registry.http import answers, negotiation, routing
 from wirekafka.registry.topic_writer import unknown_leader
@@ -39,15 +39,15 @@ Authenticate = Callable[[Request], Awaitable[None]]
 """Raises RegistryError unless the user of a request may log in."""
 
 
-class Leadership:
+class RegistryLeadership:
     """Who leads, on the event loop; set from the thread of the election."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self.elected = Elected(None)
+        self.elected = ElectionResult(None)
         self._changed = asyncio.Event()
 
-    def set(self, elected: Elected) -> None:
+    def set(self, elected: ElectionResult) -> None:
         """Note an election's result; may be called from any thread."""
 
         def note() -> None:
@@ -58,7 +58,7 @@ class Leadership:
 
         self._loop.call_soon_threadsafe(note)
 
-    async def known(self, timeout_s: float) -> Elected:
+    async def known(self, timeout_s: float) -> ElectionResult:
         """Who leads, after waiting for an election. Raises RegistryError 50004 after the time."""
         try:
             async with asyncio.timeout(timeout_s):
@@ -88,7 +88,7 @@ class Forwarding:
     def __init__(
         self,
         app: ASGIApp,
-        leadership: Leadership,
+        leadership: RegistryLeadership,
         authenticate: Authenticate | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -195,7 +195,7 @@ def _raw_path(scope: Scope) -> bytes:
     return raw or str(scope["path"]).encode()
 
 
-def _connection(leader: Identity, tls: ssl.SSLContext | None) -> http.client.HTTPConnection:
+def _connection(leader: InstanceIdentity, tls: ssl.SSLContext | None) -> http.client.HTTPConnection:
     if leader.scheme == "https":
         return http.client.HTTPSConnection(
             leader.host, leader.port, timeout=_CONNECT_TIMEOUT_S, context=tls
@@ -218,6 +218,6 @@ def _exchanged(connection: http.client.HTTPConnection, outgoing: _Outgoing) -> _
         connection.close()
 
 
-def _failed(leader: Identity, error: Exception) -> RegistryError:
+def _failed(leader: InstanceIdentity, error: Exception) -> RegistryError:
     logger.warning("A request could not be passed on to %s: %s", leader.url, error)
     return RegistryError(500, 50003, "Error while forwarding the request to the leader")

@@ -1,7 +1,7 @@
 """A term of a registry's leader: it decides on the newest state and appends in transactions.
 
 The transactional id of all leaders is the same. The beginning of a term fences the leaders before
-it, even one that wakes up later and still believes to lead. It then writes a record and reads the
+it, even a leader that wakes up later. It then writes a record and reads the
 topic up to this record, so that no decision misses another leader's records. Each group of
 decisions is one transaction, which is only committed if no foreign record came between.
 """
@@ -78,7 +78,7 @@ class Submissions:
             self._changed.notify()
 
     def take(self, most: int, timeout_s: float) -> list[Submission]:
-        """The next ones that somebody still waits for; none if none comes in time."""
+        """The next decisions whose callers still wait; none if none comes in time."""
         with self._changed:
             if not self._waiting:
                 self._changed.wait(timeout_s)

@@ -17,8 +17,13 @@ from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.registry import app
 from wirekafka.registry.broker_access import BrokerAccess, require_passwords
-from wirekafka.registry.election import SESSION_TIMEOUT_MS, Elected, Election, Identity
-from wirekafka.registry.forwarding import Forwarding, Leadership
+from wirekafka.registry.election import (
+    SESSION_TIMEOUT_MS,
+    ElectionResult,
+    InstanceIdentity,
+    RegistryElection,
+)
+from wirekafka.registry.forwarding import Forwarding, RegistryLeadership
 from wirekafka.registry.names import CLIENT_ID, GROUP, TOPIC, TRANSACTIONAL_ID
 from wirekafka.registry.topic import TopicFollower
 from wirekafka.registry.topic_writer import TopicWriter
@@ -39,7 +44,7 @@ class RegistrySettings:
     address: Address
     config: ClientConfig | None = None
     """Of the registry's own connections; with SASL, visitors log in as users of the brokers."""
-    advertised: Identity | None = None
+    advertised: InstanceIdentity | None = None
     """How other instances reach it; None is where it listens."""
     tls: ssl.SSLContext | None = None
     """Of its listener."""
@@ -47,7 +52,7 @@ class RegistrySettings:
     """Of connections to the leader, if it has TLS."""
     session_timeout_ms: int = SESSION_TIMEOUT_MS
     around: Callable[[ASGIApp, ASGIApp], ASGIApp] = lambda app, unrestricted: app
-    """The application that is served, around the registry's and one that permits everything."""
+    """The application that is served, around the registry's and around an unrestricted one."""
     waits_for_brokers: bool = False
     """Whether it starts once the brokers are ready for it, rather than fails."""
 
@@ -79,16 +84,16 @@ def registry_server(settings: RegistrySettings) -> WebServer:
         follower.start()
         own = settings.advertised or _reached_at(server.address, settings.tls is not None)
         writer = TopicWriter(follower, settings.open_client, TRANSACTIONAL_ID)
-        leadership = Leadership()
+        leadership = RegistryLeadership()
 
-        def elected(result: Elected) -> None:
+        def elected(result: ElectionResult) -> None:
             if result.is_self:
                 writer.lead()  # Before requests are served here.
             leadership.set(result)
             if not result.is_self:
                 writer.follow()
 
-        election = Election(
+        election = RegistryElection(
             settings.open_client, own, elected, session_timeout_ms=settings.session_timeout_ms
         )
         election.start()
@@ -149,6 +154,6 @@ def _access(settings: RegistrySettings) -> BrokerAccess | None:
     return BrokerAccess(settings.bootstrap, config)
 
 
-def _reached_at(address: Address, has_tls: bool) -> Identity:
+def _reached_at(address: Address, has_tls: bool) -> InstanceIdentity:
     host = socket.gethostname() if address.host in ANYWHERE else address.host
-    return Identity("https" if has_tls else "http", host, address.port)
+    return InstanceIdentity("https" if has_tls else "http", host, address.port)
