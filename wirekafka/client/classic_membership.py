@@ -42,7 +42,7 @@ class MemberProtocol(Protocol):
         """As the leader: the assignment of each member, from their metadata, by member id."""
 
 
-class ClassicMember:
+class ClassicMembership:
     """A membership in a classic group."""
 
     def __init__(

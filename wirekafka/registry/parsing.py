@@ -18,7 +18,7 @@ from wirekafka.schemas.schema import Dependency, Format, ParsedSchema, SchemaErr
 MOST_SCHEMA_CHARACTERS = 1 << 20
 _MOST_DEPENDENCIES = 1000
 _MOST_STEPS = 100
-"""From a schema to one that it needs: each refers to the next."""
+"""From a schema to the innermost schema that it needs: each refers to the next."""
 _MOST_DEPENDENCY_CHARACTERS = 8 << 20
 _LATEST = -1
 
