@@ -214,6 +214,8 @@ OWN: Mapping[str, str] = {
     ),
     "server/binding.py": "Binding._endpoints",
     "server/peers/broker_links.py": "BrokerLinks._peers",
+    "schemas/json_dialects.py": "_meta_validator",
+    "schemas/json_validation.py": "validator_class",
     "server/connections/error_counts.py": "_known",
     "server/background/housekeeping.py": (
         "Housekeeping._timers Housekeeping._high_watermarks Housekeeping._unretained "
@@ -267,6 +269,11 @@ PASSING: Mapping[str, str] = {
     "registry/parsing.py": "_Dependencies.found _Dependencies.open_names",
     "runtime/lingering.py": "LingeringLog._batches",
     "runtime/machine.py": "Outcome.records Outcome.replies Outcome.timers",
+    "schemas/json_compatibility.py": "JsonComparison._patterns",
+    "schemas/json_shape_reader.py": "_Reader.deferred _Reader.open_referrals _Reader.patterns",
+    "schemas/json_shapes.py": (
+        "ObjectShape.dependent ObjectShape.patterns ObjectShape.properties ObjectShape.required_by"
+    ),
     "server/net.py": "SocketPort._opening",
     "server/tiering/copies.py": "Copies._copying Copies._uncertain Copies._uploads",
     "tiered/audit.py": "TierAudit.holes TierAudit.orphans TierAudit.unfinished",

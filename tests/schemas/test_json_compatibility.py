@@ -352,6 +352,7 @@ CASES: list[tuple[str, dict | bool, dict | bool, str, str]] = [
         "#/items/1",
         "ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
     ),
+    ("SCHEMA_ADDED", {"type": "array"}, {"type": "array", "contains": True}, "#/contains", ""),
     # Combined schemas.
     (
         "PRODUCT_TYPE_EXTENDED",

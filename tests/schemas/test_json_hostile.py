@@ -72,6 +72,7 @@ def test_references_that_double_are_compared_once(operator):
         assert "too complex" in str(error)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operator", ["allOf", "anyOf", "oneOf"])
 def test_references_that_double_end_the_check_of_a_value(operator):
     schema = parse(doubling(operator, {"type": "integer"}))
@@ -86,6 +87,7 @@ def test_a_schema_that_refers_to_itself_without_an_end_ends_the_check_of_a_value
         schema.encoded(1)
 
 
+@pytest.mark.long
 def test_a_long_chain_of_references_is_followed_without_recursion():
     definitions = {
         str(level): {"type": "object", "properties": {"a": {"$ref": f"#/definitions/{level + 1}"}}}
@@ -98,6 +100,7 @@ def test_a_long_chain_of_references_is_followed_without_recursion():
     assert parse(text).incompatibilities(parse("{}")) == []
 
 
+@pytest.mark.long
 def test_unions_nested_by_references_are_refused_or_compared():
     definitions = {
         str(level): {"anyOf": [{"$ref": f"#/definitions/{level + 1}"}, {"type": "null"}]}
@@ -113,6 +116,7 @@ def test_unions_nested_by_references_are_refused_or_compared():
             assert "too complex" in str(error) and depth > 10
 
 
+@pytest.mark.long
 def test_large_unions_are_matched_or_refused():
     parts = [{"type": "string", "maxLength": length} for length in range(100)]
     older = parse(json.dumps({"anyOf": parts}))
@@ -137,6 +141,7 @@ def test_expressions_that_backtrack_take_linear_time():
             parse(json.dumps(names)).encoded({"a" * 50_000 + "!": 1})
 
 
+@pytest.mark.long
 def test_many_patterns_take_bounded_time():
     patterns = {f"^(a{number}|b){{0,900}}\\pL*$": {} for number in range(500)}
     older = parse(json.dumps({"type": "object", "patternProperties": patterns}))

@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from wirekafka.schemas.formats import parse as parse_format
+from wirekafka.schemas.json_dialects import dialect_of
 from wirekafka.schemas.json_schema import parse
 from wirekafka.schemas.schema import Dependency, Format, SchemaError, ValueMismatch
 
@@ -109,6 +110,12 @@ def test_every_draft_is_checked_by_its_own_rules(draft):
         parse(good).encoded(3)
     with pytest.raises(SchemaError):
         parse(bad)
+
+
+def test_the_uri_of_a_draft_may_have_either_scheme_and_a_fragment():
+    for uri in ("http://json-schema.org/draft/2020-12/schema#", DRAFTS[4]):
+        assert dialect_of({"$schema": uri}).has_prefix_items
+    assert dialect_of({"$schema": "https://json-schema.org/draft-04/schema"}).id_keyword == "id"
 
 
 def test_a_schema_without_a_draft_is_of_draft_7():

@@ -256,7 +256,11 @@ class JsonComparison:
                 JsonChange.UNIQUE_ITEMS_ADDED if added else JsonChange.UNIQUE_ITEMS_REMOVED,
                 f"{path}/uniqueItems",
             )
-        yield _Pair(older.contained, newer.contained, f"{path}/contains")
+        if newer.contained is not None and older.contained is None:
+            # Even `true` asks for one item.
+            yield JsonDifference(JsonChange.SCHEMA_ADDED, f"{path}/contains")
+        else:
+            yield _Pair(older.contained, newer.contained, f"{path}/contains")
         if not (older.is_tuple or newer.is_tuple):
             yield _Pair(older.rest, newer.rest, f"{path}/items")
             return

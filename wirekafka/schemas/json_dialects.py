@@ -37,19 +37,19 @@ class Dialect:
 
 _DRAFT_7 = Dialect(validators.Draft7Validator, referencing.jsonschema.DRAFT7)
 _DIALECTS = {
-    "http://json-schema.org/draft-04/schema": Dialect(
+    "json-schema.org/draft-04/schema": Dialect(
         validators.Draft4Validator, referencing.jsonschema.DRAFT4
     ),
-    "http://json-schema.org/draft-06/schema": Dialect(
+    "json-schema.org/draft-06/schema": Dialect(
         validators.Draft6Validator, referencing.jsonschema.DRAFT6
     ),
-    "http://json-schema.org/draft-07/schema": _DRAFT_7,
-    "https://json-schema.org/draft/2019-09/schema": Dialect(
+    "json-schema.org/draft-07/schema": _DRAFT_7,
+    "json-schema.org/draft/2019-09/schema": Dialect(
         validators.Draft201909Validator,
         referencing.jsonschema.DRAFT201909,
         references_have_siblings=True,
     ),
-    "https://json-schema.org/draft/2020-12/schema": Dialect(
+    "json-schema.org/draft/2020-12/schema": Dialect(
         validators.Draft202012Validator,
         referencing.jsonschema.DRAFT202012,
         references_have_siblings=True,
@@ -63,10 +63,9 @@ def dialect_of(tree: Tree) -> Dialect:
     uri = tree.get("$schema") if isinstance(tree, dict) else None
     if not isinstance(uri, str):
         return _DRAFT_7
-    found = uri.removesuffix("#")
-    if found.startswith("https://json-schema.org/draft-0"):
-        found = found.replace("https:", "http:", 1)
-    return _DIALECTS.get(found, _DRAFT_7)
+    # Generators of schemas write either scheme, with a fragment or without.
+    name = uri.removesuffix("#").removeprefix("https:").removeprefix("http:").removeprefix("//")
+    return _DIALECTS.get(name, _DRAFT_7)
 
 
 def check(tree: Tree) -> None:
