@@ -58,6 +58,8 @@ class BuiltInRegistry:
             server_context(Path(certificate), Path(key) if key else None) if certificate else None
         )
         self._server: WebServer | None = None
+        self.url: str | None = None
+        """Where clients on this machine reach it; None before it serves."""
 
     def serving(self, node: Node, monitoring: Monitoring | None) -> None:
         """Serve as soon as the topic is read; call it on the node's event loop. Raises OSError."""
@@ -76,8 +78,8 @@ class BuiltInRegistry:
         sys.setswitchinterval(min(sys.getswitchinterval(), _HAND_OVER_S))
         self._server = server = registry_server(settings)
         server.start()
-        name, url = "schema-registry-start", url_of(server, settings)
-        threading.Thread(target=_report, args=(server, url), name=name, daemon=True).start()
+        name, self.url = "schema-registry-start", url_of(server, settings)
+        threading.Thread(target=_report, args=(server, self.url), name=name, daemon=True).start()
 
     async def stopping(self) -> None:
         """Serve no more; the node still answers, so that the registry can leave its group."""
