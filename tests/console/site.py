@@ -17,8 +17,8 @@ from bs4 import BeautifulSoup
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.console.sampler import Sampler
+from wirekafka.console.service import console_server
 from wirekafka.console.settings import ConsoleSettings, Prices
-from wirekafka.console.web_server import WebServer
 
 
 class Shown(NamedTuple):
@@ -142,7 +142,7 @@ def console(
         allow_changes=allow_changes,
         prices=prices or Prices(),
     )
-    server = WebServer(settings, Sampler)
+    server = console_server(settings, Sampler)
     server.start()
     try:
         yield Site(server.address)

@@ -83,6 +83,12 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "security/tokens.py:TokenCredentials._derived",
     ),
     "Sessions of the console": ("console/access.py:SessionAccounts._sessions",),
+    "Users of the schema registry": (
+        "registry/broker_access.py:BrokerAccess._failures",
+        "registry/broker_access.py:BrokerAccess._logins",
+        "registry/broker_access.py:BrokerAccess._under_way",
+        "registry/broker_access.py:_Login.topics",
+    ),
     "Parsed schemas": ("registry/parsing.py:SchemaParser._parsed",),
 }
 """The containers of what clients make a node remember, by row of docs/reference/security.md."""

@@ -52,8 +52,8 @@ def command(
     """
     try:
         from wirekafka.console.sampler import Sampler
+        from wirekafka.console.service import console_server
         from wirekafka.console.settings import ConsoleSettings, Prices
-        from wirekafka.console.web_server import WebServer
         from wirekafka.server.text_logs import TextFormatter
     except ModuleNotFoundError as error:
         raise CliError(f"the console needs `pip install 'wirekafka[console]'`: {error}") from None
@@ -72,5 +72,5 @@ def command(
     if not settings.asks_for_login:
         with Client(bootstrap, settings.config) as client:
             client.any()
-    server = WebServer(settings, Sampler)
+    server = console_server(settings, Sampler)
     server.serve(lambda: print(f"wirekafka console: http://{server.address}/", flush=True))

@@ -11,6 +11,10 @@ METRICS_HOSTS = "wirekafka.metrics.hosts"
 CONSOLE_LISTENER = "wirekafka.console.listener"
 CONSOLE_CHANGES = "wirekafka.console.allow.changes"
 CONSOLE_CLIENT = "wirekafka.console.command.config"
+SCHEMA_REGISTRY_LISTENER = "wirekafka.schema.registry.listener"
+SCHEMA_REGISTRY_CLIENT = "wirekafka.schema.registry.command.config"
+SCHEMA_REGISTRY_CERTIFICATE = "wirekafka.schema.registry.certificate"
+SCHEMA_REGISTRY_KEY = "wirekafka.schema.registry.key"
 NEW_DIRECTORIES = "wirekafka.new.log.dirs"
 TIER = "wirekafka.tier"
 OWN = {
@@ -24,6 +28,14 @@ OWN = {
     "As `serve --allow-changes`.",
     CONSOLE_CLIENT: "A file with the properties of a Kafka client, by which the console connects "
     "to this broker. As `serve --console-config`.",
+    SCHEMA_REGISTRY_LISTENER: "Where the schema registry is served over HTTP, as PORT on 127.0.0.1 "
+    "or HOST:PORT; not set, it is not served. As `serve --schema-registry`.",
+    SCHEMA_REGISTRY_CLIENT: "A file with the properties of a Kafka client, by which the schema "
+    "registry connects to this broker. As `serve --schema-registry-config`.",
+    SCHEMA_REGISTRY_CERTIFICATE: "A file of PEM with the certificate of the schema registry's "
+    "listener, which has TLS then.",
+    SCHEMA_REGISTRY_KEY: "A file of PEM with the key of this certificate; not set, the "
+    "certificate's file has it.",
     NEW_DIRECTORIES: "Directories of `log.dirs` that this node may format beside others that it "
     "has used before. Another one without `meta.properties` is taken for a disk that is not "
     "mounted, and the node does not start. As `serve --new-directory`.",
@@ -59,6 +71,11 @@ def console_allows_changes(sources: Sources) -> bool:
     if text not in ("true", "false"):
         raise ConfigError(CONSOLE_CHANGES, text, "expected true or false")
     return text == "true"
+
+
+def schema_registry_listener(sources: Sources) -> Address | None:
+    """The address of the schema registry; None if there is none. Raises ConfigError."""
+    return _listener(sources, SCHEMA_REGISTRY_LISTENER)
 
 
 def tier_url(sources: Sources) -> str | None:

@@ -13,6 +13,8 @@ import logging
 import sys
 from pathlib import Path
 
+from wirekafka.client.credentials import MECHANISMS
+from wirekafka.client.pool import ClientPool
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.client_config import ClientConfig
@@ -24,16 +26,15 @@ from wirekafka.config.own import (
     console_allows_changes,
     console_listener,
 )
-from wirekafka.console.access import MECHANISMS
 from wirekafka.console.insight import Inside
-from wirekafka.console.pool import ClientPool
 from wirekafka.console.sampler import Sampler
+from wirekafka.console.service import console_server
 from wirekafka.console.settings import LOOPBACK, ConsoleSettings
 from wirekafka.console.source import Source
-from wirekafka.console.web_server import WebServer
 from wirekafka.server.monitoring.service import Monitoring
 from wirekafka.server.monitoring.wire_tap import WireWatches
 from wirekafka.server.node import Node
+from wirekafka.web.web_server import WebServer
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,8 @@ _HAND_OVER_S = 0.001
 
 class BuiltInConsole:
     """A console that runs while its node serves."""
+
+    counts_requests = True
 
     def __init__(self, config: BrokerConfig, authority: Path | None) -> None:
         """`authority` is the certificate that `--secure` has made. Raises ConfigError."""
@@ -53,10 +56,10 @@ class BuiltInConsole:
         self._server: WebServer | None = None
         self._inside: Inside | None = None
 
-    def serving(self, node: Node, monitoring: Monitoring) -> None:
+    def serving(self, node: Node, monitoring: Monitoring | None) -> None:
         """Serve pages; call it on the node's event loop. Raises OSError."""
         address = console_listener(self._config.sources)
-        assert address is not None and monitoring.lag is not None
+        assert address is not None and monitoring is not None and monitoring.lag is not None
         host, port = node.address
         settings = ConsoleSettings(
             bootstrap=str(Address("127.0.0.1" if host in ANYWHERE else host, port)),
@@ -75,16 +78,16 @@ class BuiltInConsole:
         def open_source(pool: ClientPool) -> Source:
             return Sampler(pool, inside, wire)
 
-        self._server = WebServer(settings, open_source)
+        self._server = console_server(settings, open_source)
         self._server.start()
         logger.info("The console is served at http://%s/", self._server.address)
 
-    def stopping(self) -> None:
+    async def stopping(self) -> None:
         """Serve no more pages."""
         if self._inside is not None:
             self._inside.close()
         if self._server is not None:
-            self._server.stop()
+            await asyncio.to_thread(self._server.stop)
 
 
 def _client_config(

@@ -1,4 +1,4 @@
-"""A connection of the console's HTTP server: uvicorn's, with deadlines and a limit on their number.
+"""A connection of an HTTP server: uvicorn's, with deadlines and a limit on their number.
 
 A request has to come within seconds, however slowly it is sent, and its response has to be taken;
 live output may go on. Beyond the limits the connection gives way that has waited longest for a
@@ -16,13 +16,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 REQUEST_S = 10.0
 STALLED_S = 30.0
 """How long a client may take nothing of a response."""
-MOST_CONNECTIONS = 256
-MOST_OF_ADDRESS = 64
 
 
 class HttpConnection(H11Protocol):
     """The protocol of one connection."""
 
+    most_connections = 256
+    most_of_address = 64
     begun_s = 0.0
     _deadline: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
@@ -87,9 +87,9 @@ class HttpConnection(H11Protocol):
         others = [each for each in self.connections if isinstance(each, HttpConnection)]
         others = [each for each in others if not each.transport.is_closing()]
         waiting = [each for each in others if each is not self and each.is_waiting]
-        if Counter(each.host for each in others)[self.host] > MOST_OF_ADDRESS:
+        if Counter(each.host for each in others)[self.host] > self.most_of_address:
             busiest = self.host
-        elif len(others) > MOST_CONNECTIONS:
+        elif len(others) > self.most_connections:
             [(busiest, _)] = Counter(each.host for each in waiting).most_common(1) or [("", 0)]
         else:
             return True

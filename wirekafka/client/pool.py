@@ -1,4 +1,4 @@
-"""Clients of one user, each lent to one page at a time."""
+"""Clients of one user, each lent to one request at a time."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from contextlib import contextmanager
 from wirekafka.client.client import Client
 from wirekafka.config.client_config import ClientConfig
 
-CLIENT_ID = "wirekafka-console"
 _MOST_IDLE = 4
 
 
 class ClientPool:
-    """Opens a client for each page that is served at the same time, and keeps a few open."""
+    """Opens a client for each request that is served at the same time, and keeps a few open."""
 
-    def __init__(self, bootstrap: str, config: ClientConfig | None) -> None:
-        self._bootstrap, self._config = bootstrap, config
+    def __init__(self, bootstrap: str, config: ClientConfig | None, client_id: str) -> None:
+        self._bootstrap, self._config, self._client_id = bootstrap, config, client_id
         self._idle: list[Client] = []
         self._lock = threading.Lock()
         self._is_closed = False
@@ -50,6 +49,6 @@ class ClientPool:
         with self._lock:
             client = self._idle.pop() if self._idle else None
         if client is None:
-            return Client(self._bootstrap, self._config, client_id=CLIENT_ID)
+            return Client(self._bootstrap, self._config, client_id=self._client_id)
         client.drop_unusable()
         return client
