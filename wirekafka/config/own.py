@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from wirekafka.config.address import Address
 from wirekafka.config.option import ConfigError
@@ -101,6 +102,8 @@ class RegistryAccess:
     url: str
     user: str = ""
     password: str = field(default="", repr=False)
+    certificate: Path | None = None
+    """The file of the certificate that it shows; None if an authority vouches for it."""
 
 
 def schema_registry(sources: Sources) -> RegistryAccess | None:

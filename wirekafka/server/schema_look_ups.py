@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
+from threading import Event
 from typing import Any
 from uuid import UUID
 
-from wirekafka.client.client import CliError
+from wirekafka.client.client import CliError, ConnectionFailure
 from wirekafka.client.schema_registry import (
     RegisteredSchema,
     RegistryRefused,
@@ -18,7 +21,7 @@ from wirekafka.client.schema_registry import (
 from wirekafka.clock import Clock
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options.schema_validation import BY_RECORD, BY_TOPIC
-from wirekafka.config.own import SCHEMA_REGISTRY, RegistryAccess
+from wirekafka.config.own import SCHEMA_REGISTRY, SCHEMA_REGISTRY_CERTIFICATE, RegistryAccess
 from wirekafka.replication.partition.schema_checks import (
     PATIENCE_MS,
     SchemaChecks,
@@ -29,6 +32,8 @@ from wirekafka.schemas.schema import Format, SchemaError
 from wirekafka.server.background.threads import sync_in_thread
 
 _THREADS = 4
+_ATTEMPTS, _PAUSE_S = 10, 0.2
+"""How often a registry is asked that nobody reaches, and the pause between two attempts."""
 _NOT_FOUND = 404
 
 
@@ -42,16 +47,19 @@ class SchemaLookUps:
                 access.url,
                 user=access.user,
                 password=access.password,
+                tls=None if access.certificate is None else _trusting(access.certificate),
                 timeout_s=PATIENCE_MS / 1_000,
             )
         except CliError as error:
             raise ConfigError(SCHEMA_REGISTRY, "[hidden]", str(error)) from None
+        self._stopped = Event()
         self._pool = ThreadPoolExecutor(_THREADS, "schemas")
         self.checks = SchemaChecks(self.reason, self._run, clock)
 
     def stop(self) -> None:
         """Refuse the batches that wait; the connections to the registry are closed."""
         self.checks.stop()
+        self._stopped.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._registry.close()
 
@@ -59,13 +67,22 @@ class SchemaLookUps:
         sync_in_thread(run, done, self._pool)
 
     def reason(self, use: SchemaUse) -> str | None:
-        """Why records with a schema are refused; None if they are not (a `LookUp`)."""
-        try:
-            if isinstance(use.reference, UUID):
-                return self._reason_by_guid(use, use.reference)
-            return self._reason_by_id(use, use.reference)
-        except CliError as error:
-            raise UnreachableRegistry(str(error)) from None
+        """Why records with a schema are refused; None if they are not (a `LookUp`).
+
+        A registry that starts, or that is replaced, is waited for.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                if isinstance(use.reference, UUID):
+                    return self._reason_by_guid(use, use.reference)
+                return self._reason_by_id(use, use.reference)
+            except ConnectionFailure as error:
+                is_last = attempt == _ATTEMPTS - 1
+                if is_last or self._stopped.wait(_PAUSE_S):
+                    raise UnreachableRegistry(str(error)) from None
+            except CliError as error:
+                raise UnreachableRegistry(str(error)) from None
+        raise AssertionError("the last attempt returns or raises")
 
     def _reason_by_id(self, use: SchemaUse, id: int) -> str | None:
         named = f"The {use.part} has schema id {id}"
@@ -122,3 +139,17 @@ def _subject(use: SchemaUse, schema: RegisteredSchema | None) -> str | None:
     if name is None:
         return None
     return name if use.strategy == BY_RECORD else f"{use.topic}-{name}"
+
+
+def _trusting(certificate: Path) -> ssl.SSLContext:
+    """A context that accepts a server with this very certificate, under any of its names.
+
+    Raises ConfigError.
+    """
+    try:
+        context = ssl.create_default_context(cafile=certificate)
+    except (OSError, ValueError) as error:
+        raise ConfigError(SCHEMA_REGISTRY_CERTIFICATE, str(certificate), str(error)) from None
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
