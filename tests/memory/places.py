@@ -82,6 +82,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "security/tokens.py:TokenHmacs._known",
         "security/tokens.py:TokenCredentials._derived",
     ),
+    "Schemas that records name": ("replication/partition/schema_checks.py:SchemaChecks._known",),
     "Sessions of the console": ("console/access.py:SessionAccounts._sessions",),
     "Users of the schema registry": (
         "registry/broker_access.py:BrokerAccess._failures",
@@ -292,6 +293,7 @@ PASSING: Mapping[str, str] = {
     "server/net.py": "SocketPort._opening",
     "server/tiering/copies.py": "Copies._copying Copies._uncertain Copies._uploads",
     "tiered/audit.py": "TierAudit.holes TierAudit.orphans TierAudit.unfinished",
+    "replication/partition/schema_checks.py": "SchemaChecks._waiting",
     "server/connections/replies.py": "Replies.buffers",
 }
 """They live as long as a request, an assignment or another computation."""
