@@ -11,7 +11,9 @@ import pytest
 from tests.cli.conftest import Run
 from tests.registry.fake_registry import FakeRegistry, fake_registry
 from tests.registry.plain_schemas import parse_plain
+from wirekafka import Broker
 from wirekafka.schemas import formats
+from wirekafka.testing import Allow
 
 
 @pytest.fixture
@@ -195,3 +197,25 @@ def test_an_incompatible_schema_is_exit_status_1_with_the_reasons(run, fake, ord
         "is_compatible": False,
         "messages": ["first reason", "second reason"],
     }
+
+
+def test_a_user_of_the_brokers_logs_in_to_their_registry(run, order, tmp_path, monkeypatch):
+    monkeypatch.setattr(formats, "parse", parse_plain)
+    acls = [Allow("alice", "all", topic="orders*")]
+    with Broker(schema_registry=True, users={"alice": "secret"}, acls=acls) as broker:
+        properties = {
+            **broker.client_config("java", "alice"),
+            "schema.registry.url": broker.schema_registry_url,
+            "basic.auth.credentials.source": "SASL_INHERIT",
+        }
+        file = tmp_path / "client.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        words = ("-b", broker.bootstrap_servers, "--command-config", str(file))
+        outcome = run("produce", "orders", "--schema", order, *words, given='{"id": 1}\n')
+        assert outcome.status == 0, outcome.err
+        assert consume(run, "orders", *words) == '{"id": 1}\n'
+        refused = run("produce", "other", "--schema", order, *words, given='{"id": 1}\n')
+        assert refused.status == 1
+        assert "is denied" in refused.err or "not authorized" in refused.err, refused.err
+        anonymous = run("schemas", "list", "--schema-registry", broker.schema_registry_url)
+        assert anonymous.status == 1 and "error code 401" in anonymous.err

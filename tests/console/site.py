@@ -133,6 +133,7 @@ def console(
     config: ClientConfig | None = None,
     allow_changes: bool = False,
     prices: Prices | None = None,
+    schema_registry: str | None = None,
 ) -> Iterator[Site]:
     """A console of a cluster, and a visitor."""
     settings = ConsoleSettings(
@@ -141,6 +142,7 @@ def console(
         config,
         allow_changes=allow_changes,
         prices=prices or Prices(),
+        schema_registry=schema_registry,
     )
     server = console_server(settings, Sampler)
     server.start()

@@ -82,6 +82,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "security/tokens.py:TokenHmacs._known",
         "security/tokens.py:TokenCredentials._derived",
     ),
+    "Schemas that records name": ("replication/partition/schema_checks.py:SchemaChecks._known",),
     "Sessions of the console": ("console/access.py:SessionAccounts._sessions",),
     "Users of the schema registry": (
         "registry/broker_access.py:BrokerAccess._failures",
@@ -241,7 +242,10 @@ PASSING: Mapping[str, str] = {
     "codec/decode.py": "_Writer._run",
     "codec/encode.py": "_Writer._run",
     "console/pages/record_pages.py": "_Merging.failed",
+    "console/pages/subjects.py": "UseLine.ids",
     "console/search.py": "SearchProgress.failed Search._failed",
+    "console/subject_reads.py": "SeenIds.ids",
+    "console/value_decoder.py": "ValueDecoder._unusable",
     "console/pages/transactions.py": "TransactionRow.partitions Transactions.failed",
     "coordinator/transactions/broker_queues.py": "_Queue.waiting BrokerQueues._queues",
     "coordinator/transactions/completion.py": "Completion._remaining",
@@ -281,9 +285,15 @@ PASSING: Mapping[str, str] = {
     "schemas/json_shapes.py": (
         "ObjectShape.dependent ObjectShape.patterns ObjectShape.properties ObjectShape.required_by"
     ),
+    "schemas/protobuf_compatibility.py": "_Fields.oneofs _Part.changes _Part.uses",
+    "schemas/protobuf_descriptor.py": "DescriptorDraft.options",
+    "schemas/protobuf_files.py": "_Reader._files _Reader._open",
+    "schemas/protobuf_source.py": "_PlainSource.pieces _PlainSource._angles",
+    "schemas/protobuf_names.py": "TypeNames._kinds",
     "server/net.py": "SocketPort._opening",
     "server/tiering/copies.py": "Copies._copying Copies._uncertain Copies._uploads",
     "tiered/audit.py": "TierAudit.holes TierAudit.orphans TierAudit.unfinished",
+    "replication/partition/schema_checks.py": "SchemaChecks._waiting",
     "server/connections/replies.py": "Replies.buffers",
 }
 """They live as long as a request, an assignment or another computation."""

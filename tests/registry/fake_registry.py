@@ -149,6 +149,15 @@ class FakeRegistry:
             raise Refusal(404, 40403, f"Schema {id} not found")
         return {**_fields(self._schemas[int(id) - 1]), "guid": str(self.guid(int(id)))}
 
+    def _places(self, seen: Seen, id: str) -> Any:
+        self._by_id(seen, id)
+        return [
+            {"subject": subject, "version": version}
+            for subject in self._subjects
+            for version, each in self._of(subject).items()
+            if each == int(id)
+        ]
+
     def _by_guid(self, seen: Seen, guid: str) -> Any:
         for id, schema in enumerate(self._schemas, 1):
             if str(self.guid(id)) == guid:
@@ -205,6 +214,7 @@ _ROUTES: list[tuple[str, str, Any]] = [
     ("GET", f"/subjects/{_NAME}/versions/{_NAME}", FakeRegistry._version),
     ("DELETE", f"/subjects/{_NAME}/versions/{_NAME}", FakeRegistry._delete_version),
     ("GET", f"/schemas/ids/{_NAME}", FakeRegistry._by_id),
+    ("GET", f"/schemas/ids/{_NAME}/versions", FakeRegistry._places),
     ("GET", f"/schemas/guids/{_NAME}", FakeRegistry._by_guid),
     ("POST", f"/compatibility/subjects/{_NAME}/versions", FakeRegistry._check),
     ("POST", f"/compatibility/subjects/{_NAME}/versions/{_NAME}", FakeRegistry._check),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
@@ -63,17 +62,7 @@ VALUES = {
 }
 """What `consume --decode` prints: JSON of Protobuf has integers of 64 bits as strings."""
 
-FORMATS = [
-    pytest.param(
-        name,
-        marks=pytest.mark.skipif(
-            importlib.util.find_spec(f"wirekafka.schemas.{name}_schema") is None,
-            reason=f"the format {name} is not built in",
-        ),
-    )
-    for name in VALUES
-]
-each_format = pytest.mark.parametrize("format", FORMATS)
+each_format = pytest.mark.parametrize("format", VALUES)
 
 
 @pytest.fixture(scope="module")
@@ -212,9 +201,6 @@ def test_what_the_command_writes_is_read_by_confluents_deserializers(
         assert found == {"id": id, "note": "tea"}
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("wirekafka.schemas.avro_schema") is None, reason="not built in"
-)
 def test_a_schema_that_refers_to_another_is_decoded(client, broker, run):
     item = '{"type": "record", "name": "Item", "namespace": "shop", "fields": []}'
     client.register_schema("item", Schema(item, "AVRO"))

@@ -216,6 +216,12 @@ def test_a_meta_schema_may_be_referred_to():
         found.encoded({"type": "strin"})
 
 
+def test_a_part_that_no_meta_schema_describes_may_refuse_all_values():
+    found = parse('{"own": {"minLength": "a"}, "$ref": "#/own"}')
+    with pytest.raises(ValueMismatch, match="the schema cannot be applied"):
+        found.encoded("text")
+
+
 # Values.
 
 

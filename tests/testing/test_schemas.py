@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -120,3 +125,22 @@ def test_the_control_port_registers_decodes_and_disturbs(broker: Broker, schemas
     fake.faults.append(Fault(409, b'{"error_code": 409, "message": "incompatible"}'))
     with pytest.raises(ValueError, match="incompatible"):
         control.answer("POST", "/schemas", body)
+
+
+def test_a_process_for_other_languages_has_a_registry() -> None:
+    command = [sys.executable, "-m", "wirekafka.testing", "--schema-registry"]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        assert process.stdout is not None
+        control = process.stdout.readline().split()[-1]
+        with urllib.request.urlopen(control, timeout=10) as response:
+            url = json.load(response)["schema_registry_url"]
+        assert SchemaRegistry(url).subjects() == []
+        request = urllib.request.Request(
+            f"{control}/rules", b'{"kind": "fail_registry", "request": "GET /subjects"}'
+        )
+        urllib.request.urlopen(request, timeout=10).close()
+        with pytest.raises(RegistryRefused, match="as the test wants"):
+            SchemaRegistry(url).subjects()
+        process.terminate()
+        assert process.wait(10) == 0

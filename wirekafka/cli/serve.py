@@ -24,6 +24,7 @@ from wirekafka.server.equal_lines import EqualLines
 if TYPE_CHECKING:
     from wirekafka.config.client_config import ClientConfig
     from wirekafka.metadata.bootstrap import FirstUsers
+    from wirekafka.registry.built_in import BuiltInRegistry
     from wirekafka.server.run import Companion
 
 _DATA = "wirekafka-data"
@@ -61,7 +62,9 @@ def main(words: Sequence[str]) -> int:
         ready = secured.announce
         authority = secured.authority_file
         login = secured.login
-    companions = [_console(config, authority), _schema_registry(config, login)]
+    registry = _schema_registry(config, login)
+    # The console is the second to serve: its pages show the schemas of the registry.
+    companions: list[Companion | None] = [registry, _console(config, authority, registry)]
     from wirekafka.server.run import Attended, DirectoryFormat, run
 
     new = DirectoryFormat(
@@ -294,7 +297,9 @@ def _first_users(texts: Sequence[str]) -> FirstUsers:
     return [parse(text, token_bytes(16)) for part in each_of for text in part]
 
 
-def _console(config: BrokerConfig, authority: Path | None) -> Companion | None:
+def _console(
+    config: BrokerConfig, authority: Path | None, registry: BuiltInRegistry | None
+) -> Companion | None:
     """The console, if it is wanted; imported only then. Raises ConfigError, OSError."""
     if console_listener(config.sources) is None:
         return None
@@ -303,10 +308,10 @@ def _console(config: BrokerConfig, authority: Path | None) -> Companion | None:
     except ModuleNotFoundError as error:
         reason = f"it needs `pip install 'wirekafka[console]'`: {error}"
         raise ConfigError("--console", None, reason, f"--console: {reason}") from None
-    return BuiltInConsole(config, authority)
+    return BuiltInConsole(config, authority, registry)
 
 
-def _schema_registry(config: BrokerConfig, login: ClientConfig | None) -> Companion | None:
+def _schema_registry(config: BrokerConfig, login: ClientConfig | None) -> BuiltInRegistry | None:
     """The schema registry, if it is wanted; imported only then. Raises ConfigError, OSError."""
     if schema_registry_listener(config.sources) is None:
         return None

@@ -19,12 +19,14 @@ _SOURCES = ("URL", "USER_INFO", "SASL_INHERIT")
 _DEFAULT_TIMEOUT_MS = "10000"
 
 
-def registry_of(config: ClientConfig | None, url: str | None = None) -> SchemaRegistry | None:
+def registry_of(
+    config: ClientConfig | None, url: str | None = None, tls: ssl.SSLContext | None = None
+) -> SchemaRegistry | None:
     """The registry of `url` or else of the properties; None if neither names one.
 
     The user is a user of the URL, of `schema.registry.basic.auth.user.info`, or with
     `basic.auth.credentials.source=SASL_INHERIT` the user of the brokers. Authorities and keys are
-    `schema.registry.ssl.*`. Raises ConfigError and CliError.
+    `schema.registry.ssl.*`, unless `tls` is given. Raises ConfigError and CliError.
     """
     values = {} if config is None else _values(config)
     url = url or values.get(_URL)
@@ -35,7 +37,7 @@ def registry_of(config: ClientConfig | None, url: str | None = None) -> SchemaRe
         url,
         user=user,
         password=password,
-        tls=_tls(values, "" if config is None else config.sources.source(_URL)),
+        tls=tls or _tls(values, "" if config is None else config.sources.source(_URL)),
         timeout_s=_timeout_ms(values) / 1000,
     )
 

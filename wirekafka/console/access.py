@@ -10,11 +10,16 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from wirekafka.client.credentials import with_credentials
 from wirekafka.client.pool import ClientPool
+from wirekafka.console.registry_access import registry_of
 from wirekafka.console.settings import ConsoleSettings
 from wirekafka.console.source import Source
+
+if TYPE_CHECKING:
+    from wirekafka.client.schema_registry import SchemaRegistry
 
 CLIENT_ID = "wirekafka-console"
 COOKIE = "wirekafka_console"
@@ -31,9 +36,13 @@ class UserAccount:
     user: str | None
     pool: ClientPool
     source: Source
+    registry: SchemaRegistry | None = None
+    """The schema registry with the rights of the user; None if the console has none."""
 
     def close(self) -> None:
         """End its connections."""
+        if self.registry is not None:
+            self.registry.close()
         self.source.close()
         self.pool.close()
 
@@ -51,7 +60,8 @@ class SessionAccounts:
         self._shared: UserAccount | None = None
         if not settings.asks_for_login:
             pool = ClientPool(settings.bootstrap, settings.config, CLIENT_ID)
-            self._shared = UserAccount(None, pool, open_source(pool))
+            registry = registry_of(settings)
+            self._shared = UserAccount(None, pool, open_source(pool), registry)
 
     def of(self, session: str) -> UserAccount | None:
         """The account of a session, None if the visitor has to log in."""
@@ -74,7 +84,8 @@ class SessionAccounts:
         pool = ClientPool(self._settings.bootstrap, config, CLIENT_ID)
         with pool.client() as client:
             client.any()
-        account = UserAccount(user, pool, self._open_source(pool))
+        registry = registry_of(self._settings, user, password)
+        account = UserAccount(user, pool, self._open_source(pool), registry)
         session = secrets.token_urlsafe(32)
         with self._lock:
             self._sessions[session] = (account, time.monotonic())

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wirekafka.client.credentials import MECHANISMS
 from wirekafka.client.pool import ClientPool
@@ -23,6 +24,7 @@ from wirekafka.config.option import ConfigError
 from wirekafka.config.own import (
     CONSOLE_CLIENT,
     CONSOLE_LISTENER,
+    SCHEMA_REGISTRY_CERTIFICATE,
     console_allows_changes,
     console_listener,
 )
@@ -36,6 +38,9 @@ from wirekafka.server.monitoring.wire_tap import WireWatches
 from wirekafka.server.node import Node
 from wirekafka.web.web_server import WebServer
 
+if TYPE_CHECKING:
+    from wirekafka.registry.built_in import BuiltInRegistry
+
 logger = logging.getLogger(__name__)
 
 _HAND_OVER_S = 0.001
@@ -46,13 +51,18 @@ class BuiltInConsole:
 
     counts_requests = True
 
-    def __init__(self, config: BrokerConfig, authority: Path | None) -> None:
-        """`authority` is the certificate that `--secure` has made. Raises ConfigError."""
+    def __init__(
+        self, config: BrokerConfig, authority: Path | None, registry: BuiltInRegistry | None = None
+    ) -> None:
+        """`authority` is the certificate that `--secure` has made. Raises ConfigError.
+
+        `registry` is the schema registry of the same broker, which serves before the console.
+        """
         if "broker" not in config.process_roles:
             raise ConfigError(CONSOLE_LISTENER, None, "only a broker has a console")
         self._listener = listeners(config).bound[0]
         self._client = _client_config(config, self._listener, authority)
-        self._config = config
+        self._config, self._registry = config, registry
         self._server: WebServer | None = None
         self._inside: Inside | None = None
 
@@ -61,11 +71,14 @@ class BuiltInConsole:
         address = console_listener(self._config.sources)
         assert address is not None and monitoring is not None and monitoring.lag is not None
         host, port = node.address
+        certificate = self._config.sources.static_value(SCHEMA_REGISTRY_CERTIFICATE)
         settings = ConsoleSettings(
             bootstrap=str(Address("127.0.0.1" if host in ANYWHERE else host, port)),
             address=address,
             config=self._client,
             allow_changes=console_allows_changes(self._config.sources),
+            schema_registry=None if self._registry is None else self._registry.url,
+            registry_certificate=Path(certificate) if certificate else None,
         )
         if address.host not in LOOPBACK:
             logger.warning("The console at http://%s is served without TLS", address)

@@ -24,9 +24,11 @@ from wirekafka.config.own import (
     SCHEMA_REGISTRY_CLIENT,
     SCHEMA_REGISTRY_KEY,
     SCHEMA_REGISTRY_LISTENER,
+    RegistryAccess,
     schema_registry_listener,
 )
 from wirekafka.registry.service import RegistrySettings, registry_server, url_of
+from wirekafka.security import jaas
 from wirekafka.web.tls import server_context
 from wirekafka.web.web_server import WebServer
 
@@ -58,6 +60,8 @@ class BuiltInRegistry:
             server_context(Path(certificate), Path(key) if key else None) if certificate else None
         )
         self._server: WebServer | None = None
+        self.url: str | None = None
+        """Where clients on this machine reach it; None before it serves."""
 
     def serving(self, node: Node, monitoring: Monitoring | None) -> None:
         """Serve as soon as the topic is read; call it on the node's event loop. Raises OSError."""
@@ -76,8 +80,21 @@ class BuiltInRegistry:
         sys.setswitchinterval(min(sys.getswitchinterval(), _HAND_OVER_S))
         self._server = server = registry_server(settings)
         server.start()
-        name, url = "schema-registry-start", url_of(server, settings)
-        threading.Thread(target=_report, args=(server, url), name=name, daemon=True).start()
+        name, self.url = "schema-registry-start", url_of(server, settings)
+        if node.schema_registry is None:
+            node.schema_registry = self._own_access(self.url)
+        threading.Thread(target=_report, args=(server, self.url), name=name, daemon=True).start()
+
+    def _own_access(self, url: str) -> RegistryAccess:
+        """How the node asks this registry about schemas of records: as the registry's user."""
+        certificate = self._config.sources.static_value(SCHEMA_REGISTRY_CERTIFICATE)
+        trusted = Path(certificate) if certificate else None
+        login = None if self._client is None else self._client.sources.text("sasl.jaas.config")
+        if login is None:
+            return RegistryAccess(url, certificate=trusted)
+        options = jaas.parse(login).options
+        user, password = options.get("username", ""), options.get("password", "")
+        return RegistryAccess(url, user, password, trusted)
 
     async def stopping(self) -> None:
         """Serve no more; the node still answers, so that the registry can leave its group."""

@@ -22,6 +22,13 @@ class Framed:
     id: int | None = None
     guid: UUID | None = None
 
+    @property
+    def reference(self) -> int | UUID:
+        """The GUID, or else the id."""
+        reference = self.id if self.guid is None else self.guid
+        assert reference is not None
+        return reference
+
 
 def framed(
     data: bytes, header: str = VALUE_SCHEMA_ID, headers: Iterable[tuple[str, bytes | None]] = ()

@@ -152,11 +152,14 @@ class _Reader:
     def _references(self, tree: dict[str, Tree], resolver: Any) -> Iterator[Shape]:
         allowed = _REFERENCES if self.dialect.references_have_siblings else _REFERENCES[:1]
         for keyword in allowed:
-            uri = tree.get(keyword)
-            if isinstance(uri, str):
-                referral = Referral()
-                self.open_referrals.append((referral, uri, resolver))
-                yield referral
+            if keyword not in tree:
+                continue
+            uri = tree[keyword]
+            if not isinstance(uri, str):
+                raise SchemaError(f'"{keyword}" is no URI')
+            referral = Referral()
+            self.open_referrals.append((referral, uri, resolver))
+            yield referral
 
     def _parts(self, tree: dict[str, Tree], resolver: Any) -> Iterator[Shape]:
         yield from self._typed_parts(tree, resolver)

@@ -39,6 +39,8 @@ def check_value(value: Any, size_bytes: int, validator: Any) -> None:
     _effort.set(_Effort(MAX_STEPS + size_bytes))
     try:
         error = next(validator.iter_errors(value), None)
+    except ValueMismatch:
+        raise
     except InvalidRegex as invalid:
         raise ValueMismatch(f"a pattern of the schema cannot be evaluated: {invalid}") from None
     except referencing.exceptions.Unresolvable as missing:
@@ -47,6 +49,9 @@ def check_value(value: Any, size_bytes: int, validator: Any) -> None:
         raise ValueMismatch("the value or its schema is nested too deeply") from None
     except OverflowError as overflow:
         raise ValueMismatch(f"a number is too large: {overflow}") from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # A reference may lead to a part of the text that no meta-schema describes.
+        raise ValueMismatch(f"the schema cannot be applied: {error}") from None
     if error is not None:
         raise ValueMismatch(reason(error))
 

@@ -204,7 +204,8 @@ class Broker(Operations, Lifecycle):
 
         self._engine  # noqa: B018
         if self._control is None:
-            self._control = ControlPort(BrokerControl(self), port=port)
+            schemas = None if self._registry is None else self._registry.schemas
+            self._control = ControlPort(BrokerControl(self, schemas), port=port)
         return self._control.url
 
     # State.
