@@ -116,13 +116,13 @@ def test_the_test_itself_may_have_an_application_of_its_own(faults):
 
 def test_a_delay_ends_with_its_time_or_with_its_fault(faults):
     async def app(scope: object, receive: object, send: object) -> None:
-        seen.append(asyncio.get_running_loop().time())
+        served.append(asyncio.get_running_loop().time())
 
     async def serve() -> None:
         scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
         start = asyncio.get_running_loop().time()
         await faults.around(app)(scope, None, None)
-        assert seen[-1] - start >= 0.05
+        assert served[-1] - start >= 0.05
         faults.clear()
         fault = faults.add(RegistryFault(RequestPattern.parse("/**"), times=None, seconds=600))
         waiting = asyncio.create_task(faults.around(app)(scope, None, None))
@@ -131,7 +131,7 @@ def test_a_delay_ends_with_its_time_or_with_its_fault(faults):
         fault.remove()
         await waiting
 
-    seen: list[float] = []
+    served: list[float] = []
     faults.add(RegistryFault(RequestPattern.parse("/**"), times=1, seconds=0.05))
     asyncio.run(serve())
     assert len(seen) == 2

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.schemas.test_json_schema import DRAFTS
-from wirekafka.schemas.json_schema import JsonSchema, parse
+from wirekafka.schemas.json.schema import JsonSchema, parse
 from wirekafka.schemas.schema import Dependency, SchemaError, ValueMismatch
 
 SEED = 4

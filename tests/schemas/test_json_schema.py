@@ -8,8 +8,8 @@ import socket
 import pytest
 
 from wirekafka.schemas.formats import parse as parse_format
-from wirekafka.schemas.json_dialects import dialect_of
-from wirekafka.schemas.json_schema import parse
+from wirekafka.schemas.json.dialects import dialect_of
+from wirekafka.schemas.json.schema import parse
 from wirekafka.schemas.schema import Dependency, Format, SchemaError, ValueMismatch
 
 DRAFTS = [

@@ -60,7 +60,7 @@ def use(reference: Any, strategy: str = BY_TOPIC, *, is_key: bool = False) -> Sc
 def test_a_schema_must_be_registered_for_the_subject_of_the_strategy(
     registry, look_ups, subject, strategy, by_guid
 ):
-    pytest.importorskip("wirekafka.schemas.avro_schema")
+    pytest.importorskip("wirekafka.schemas.avro.schema")
     id = register(registry, "another")
     reference = registry.guid(id) if by_guid else id
     reason = look_ups.reason(use(reference, strategy))

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from wirekafka.schemas import (
-    protobuf_compatibility,
-    protobuf_files,
-    protobuf_normal_form,
-    protobuf_payload,
-    protobuf_text,
-)
+from wirekafka.schemas.protobuf import compatibility, files
+from wirekafka.schemas.protobuf import payload as payloads
+from wirekafka.schemas.protobuf.normal_form import normal_form
+from wirekafka.schemas.protobuf.text import text_of
 from wirekafka.schemas.schema import Dependency, Format, ParsedSchema
 
 
@@ -23,7 +20,7 @@ class ProtobufSchema:
     format = Format.PROTOBUF
 
     def __init__(
-        self, file: protobuf_files.ProtobufFile, canonical: str, dependencies: Sequence[Dependency]
+        self, file: files.ProtobufFile, canonical: str, dependencies: Sequence[Dependency]
     ) -> None:
         self._file = file
         self._canonical = canonical
@@ -42,11 +39,9 @@ class ProtobufSchema:
 
     @cached_property
     def _normalized(self) -> ProtobufSchema:
-        tree = protobuf_normal_form.normal_form(self._file.normal_tree())
-        text = protobuf_text.text_of(tree)
-        return ProtobufSchema(
-            protobuf_files.read(text, self._dependencies), text, self._dependencies
-        )
+        tree = normal_form(self._file.normal_tree())
+        text = text_of(tree)
+        return ProtobufSchema(files.read(text, self._dependencies), text, self._dependencies)
 
     def normalized(self) -> ProtobufSchema:
         """The schema with sorted elements and the full names of types."""
@@ -55,9 +50,7 @@ class ProtobufSchema:
     def incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
         """Why this schema cannot read data of the older; {reader} and {writer} are open in it."""
         assert isinstance(older, ProtobufSchema)
-        return protobuf_compatibility.incompatibilities(
-            self._file.descriptor, older._file.descriptor
-        )
+        return compatibility.incompatibilities(self._file.descriptor, older._file.descriptor)
 
     def name(self) -> str | None:
         """The full name of the first message."""
@@ -70,11 +63,11 @@ class ProtobufSchema:
 
     def decoded(self, payload: bytes) -> Any:
         """The value of a payload, which begins with the indexes of its message."""
-        return protobuf_payload.decoded(self._file.descriptor, self._file.pool, payload)
+        return payloads.decoded(self._file.descriptor, self._file.pool, payload)
 
     def encoded(self, value: Any) -> bytes:
         """The payload of a value of the first message."""
-        return protobuf_payload.encoded(self._file.descriptor, self._file.pool, value)
+        return payloads.encoded(self._file.descriptor, self._file.pool, value)
 
 
 def parse(text: str, dependencies: Sequence[Dependency] = ()) -> ProtobufSchema:
@@ -82,5 +75,5 @@ def parse(text: str, dependencies: Sequence[Dependency] = ()) -> ProtobufSchema:
 
     The names of the dependencies are the paths that files import.
     """
-    file = protobuf_files.read(text, dependencies)
-    return ProtobufSchema(file, protobuf_text.text_of(file.tree), tuple(dependencies))
+    file = files.read(text, dependencies)
+    return ProtobufSchema(file, text_of(file.tree), tuple(dependencies))

@@ -12,8 +12,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from proto_schema_parser import ast
 
-from wirekafka.schemas.protobuf_names import joined, scopes, written
-from wirekafka.schemas.protobuf_source import escaped, syntax_tree, unescaped
+from wirekafka.schemas.protobuf.names import joined, scopes, written
+from wirekafka.schemas.protobuf.source import escaped, syntax_tree, unescaped
 from wirekafka.schemas.schema import SchemaError
 
 Value: TypeAlias = Any

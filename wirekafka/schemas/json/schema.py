@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from wirekafka.schemas.json_compatibility import incompatibilities
-from wirekafka.schemas.json_dialects import check, dialect_of
-from wirekafka.schemas.json_differences import LENIENT, JsonChange
-from wirekafka.schemas.json_document import (
+from wirekafka.schemas.json.compatibility import incompatibilities
+from wirekafka.schemas.json.dialects import check, dialect_of
+from wirekafka.schemas.json.differences import LENIENT, JsonChange
+from wirekafka.schemas.json.document import (
     Tree,
     compact_text,
     sorted_text,
     tree_of,
     without_decimals,
 )
-from wirekafka.schemas.json_references import NamedTree, registry_of
-from wirekafka.schemas.json_shape_reader import shape_of
-from wirekafka.schemas.json_shapes import Shape
-from wirekafka.schemas.json_validation import check_value, validator_class
+from wirekafka.schemas.json.references import NamedTree, registry_of
+from wirekafka.schemas.json.shape_reader import shape_of
+from wirekafka.schemas.json.shapes import Shape
+from wirekafka.schemas.json.validation import check_value, validator_class
 from wirekafka.schemas.schema import Dependency, Format, ParsedSchema, ValueMismatch
 
 

@@ -13,7 +13,7 @@ from jsonschema import ValidationError, validators
 from jsonschema_specifications import REGISTRY
 from referencing import Specification
 
-from wirekafka.schemas.json_document import Tree, identity, without_decimals
+from wirekafka.schemas.json.document import Tree, identity, without_decimals
 from wirekafka.schemas.schema import SchemaError
 
 MAX_REASON_LENGTH = 500

@@ -13,8 +13,8 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any, assert_never
 
-from wirekafka.schemas import avro_logical
-from wirekafka.schemas.avro_types import (
+from wirekafka.schemas.avro import logical as avro_logical
+from wirekafka.schemas.avro.types import (
     AvroArray,
     AvroEnum,
     AvroField,

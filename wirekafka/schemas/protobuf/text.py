@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from proto_schema_parser import ast
 
-from wirekafka.schemas.protobuf_names import written
+from wirekafka.schemas.protobuf.names import written
 
 T = TypeVar("T")
 

@@ -14,13 +14,11 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from proto_schema_parser import ast
 
-from wirekafka.schemas import (
-    protobuf_descriptor,
-    protobuf_imports,
-    protobuf_source,
-    protobuf_text,
-    protobuf_tree,
-)
+from wirekafka.schemas.protobuf import imports as built_in
+from wirekafka.schemas.protobuf.descriptor import draft
+from wirekafka.schemas.protobuf.source import MAX_TEXT_CHARS, syntax_tree
+from wirekafka.schemas.protobuf.text import text_of
+from wirekafka.schemas.protobuf.tree import default_json_name, tree_of
 from wirekafka.schemas.schema import Dependency, SchemaError
 
 FILE_NAME = "default"
@@ -46,7 +44,7 @@ class ProtobufFile:
 
     def normal_tree(self) -> ast.File:
         """The tree of the descriptor, with the imports of the source, found or not."""
-        tree = protobuf_tree.tree_of(self.proto, self.pool)
+        tree = tree_of(self.proto, self.pool)
         imports = [each for each in self.tree.file_elements if isinstance(each, ast.Import)]
         others = [each for each in tree.file_elements if not isinstance(each, ast.Import)]
         return ast.File(tree.syntax, tree.edition, [*imports, *others])
@@ -67,9 +65,9 @@ def _read(text: str, dependencies: Sequence[Dependency]) -> ProtobufFile:
         proto = _plain(given, FILE_NAME)
         reader.load_imports(proto)
         # The text is what a registry keeps: from now on, it is the source.
-        source = protobuf_text.text_of(protobuf_tree.tree_of(proto, reader.pool(proto)))
+        source = text_of(tree_of(proto, reader.pool(proto)))
         return _read(source, dependencies)
-    tree = protobuf_source.syntax_tree(text)
+    tree = syntax_tree(text)
     proto = reader.described(tree, FILE_NAME)
     pool = reader.pool(proto)
     return ProtobufFile(tree, proto, pool.FindFileByName(FILE_NAME), pool)
@@ -86,20 +84,20 @@ class _Reader:
 
     def described(self, tree: ast.File, name: str) -> descriptor_pb2.FileDescriptorProto:
         """The descriptor of a file, whose imports are read."""
-        draft = protobuf_descriptor.draft(tree, name)
-        missing = self.load_imports(draft.file)
+        drafted = draft(tree, name)
+        missing = self.load_imports(drafted.file)
         try:
-            draft.resolve(self._visible(draft.file))
+            drafted.resolve(self._visible(drafted.file))
         except SchemaError as error:
             if not missing:
                 raise
             names = ", ".join(f'"{each}"' for each in missing)
             raise SchemaError(f"{error} (the import {names} is not found)") from error
-        draft.set_options()
-        if draft.has_custom_options():
+        drafted.set_options()
+        if drafted.has_custom_options():
             self._load(_OPTIONS_FILE)
-            draft.set_custom_options(self.pool(draft.file))
-        return draft.file
+            drafted.set_custom_options(self.pool(drafted.file))
+        return drafted.file
 
     def load_imports(self, file: descriptor_pb2.FileDescriptorProto) -> list[str]:
         """Read what a file imports; what does not exist is taken out of it, and returned.
@@ -133,8 +131,8 @@ class _Reader:
         if len(self._files) > _MAX_IMPORTS or len(self._open) > _MAX_IMPORT_DEPTH:
             raise SchemaError("Too many files are imported")
         text = self._texts.get(name)
-        file = None if text is not None else protobuf_imports.descriptor(name)
-        text = text if text is not None else protobuf_imports.source(name)
+        file = None if text is not None else built_in.descriptor(name)
+        text = text if text is not None else built_in.source(name)
         if file is None and text is None:
             return False
         if file is None and text is not None:
@@ -149,7 +147,7 @@ class _Reader:
         given = _descriptor(text)
         if given is not None:
             return _plain(given, name)
-        return self.described(protobuf_source.syntax_tree(text), name)
+        return self.described(syntax_tree(text), name)
 
     def _visible(
         self, file: descriptor_pb2.FileDescriptorProto
@@ -169,7 +167,7 @@ class _Reader:
 
 def _descriptor(text: str) -> descriptor_pb2.FileDescriptorProto | None:
     """The descriptor that a text is in base64; None for source, in which `;` or `{` stands."""
-    if len(text) > protobuf_source.MAX_TEXT_CHARS or not _BASE64.fullmatch(text):
+    if len(text) > MAX_TEXT_CHARS or not _BASE64.fullmatch(text):
         return None
     try:
         return descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text))
@@ -200,7 +198,7 @@ def _forget_json_names(message: descriptor_pb2.DescriptorProto) -> None:
 
 
 def _forget_json_name(field: descriptor_pb2.FieldDescriptorProto) -> None:
-    if field.json_name == protobuf_tree.default_json_name(field.name):
+    if field.json_name == default_json_name(field.name):
         field.ClearField("json_name")
 
 

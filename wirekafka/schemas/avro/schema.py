@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, assert_never
 
-from wirekafka.schemas.avro_compatibility import AvroIncompatibility, TooComplex, incompatibilities
-from wirekafka.schemas.avro_text import canonical_text, json_text, normalized_text
-from wirekafka.schemas.avro_types import (
+from wirekafka.schemas.avro.compatibility import AvroIncompatibility, TooComplex, incompatibilities
+from wirekafka.schemas.avro.text import canonical_text, json_text, normalized_text
+from wirekafka.schemas.avro.types import (
     MAX_DEPTH,
     PRIMITIVES,
     AvroArray,
@@ -27,7 +27,7 @@ from wirekafka.schemas.avro_types import (
     AvroUnresolved,
     branch_name,
 )
-from wirekafka.schemas.avro_values import AvroCodec
+from wirekafka.schemas.avro.values import AvroCodec
 from wirekafka.schemas.schema import Dependency, Format, ParsedSchema, SchemaError
 
 _TOO_DEEP = "The schema is nested too deeply"

@@ -9,9 +9,9 @@ from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
 from proto_schema_parser import ast
 
-from wirekafka.schemas import protobuf_options
-from wirekafka.schemas.protobuf_descriptor import SCALARS
-from wirekafka.schemas.protobuf_source import escaped, unescaped
+from wirekafka.schemas.protobuf import options
+from wirekafka.schemas.protobuf.descriptor import SCALARS
+from wirekafka.schemas.protobuf.source import escaped, unescaped
 
 _Field = descriptor_pb2.FieldDescriptorProto
 _WORDS = {number: word for word, number in SCALARS.items()}
@@ -68,7 +68,7 @@ class _Tree:
 
     def _options(self, owner: Any) -> Iterator[ast.Option]:
         if owner.HasField("options"):
-            yield from protobuf_options.options_of(owner.options, self._pool)
+            yield from options.options_of(owner.options, self._pool)
 
     def _message(self, message: Any) -> ast.Message:
         return ast.Message(message.name, self._elements(message))

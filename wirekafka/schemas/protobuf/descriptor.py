@@ -10,9 +10,9 @@ from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
 from proto_schema_parser import ast
 
-from wirekafka.schemas import protobuf_options
-from wirekafka.schemas.protobuf_names import TypeNames, joined, written
-from wirekafka.schemas.protobuf_source import unescaped
+from wirekafka.schemas.protobuf import options
+from wirekafka.schemas.protobuf.names import TypeNames, joined, written
+from wirekafka.schemas.protobuf.source import unescaped
 from wirekafka.schemas.schema import SchemaError
 
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -62,17 +62,17 @@ class DescriptorDraft:
     def set_options(self) -> None:
         """Set all options that files need not define. Raises SchemaError."""
         for owner, option, scope in self.options:
-            if not protobuf_options.is_custom(option):
-                protobuf_options.set_option(owner, option, None, scope)
+            if not options.is_custom(option):
+                options.set_option(owner, option, None, scope)
 
     def has_custom_options(self) -> bool:
-        return any(protobuf_options.is_custom(option) for _, option, _ in self.options)
+        return any(options.is_custom(option) for _, option, _ in self.options)
 
     def set_custom_options(self, pool: DescriptorPool) -> None:
         """Set the options that files in the pool define. Raises SchemaError."""
         for owner, option, scope in self.options:
-            if protobuf_options.is_custom(option):
-                protobuf_options.set_option(owner, option, pool, scope)
+            if options.is_custom(option):
+                options.set_option(owner, option, pool, scope)
 
 
 def draft(tree: ast.File, name: str) -> DescriptorDraft:
@@ -334,7 +334,7 @@ def _entry_name(field_name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in parts) + "Entry"
 
 
-def _default(found: Any, value: protobuf_options.Value) -> str:
+def _default(found: Any, value: options.Value) -> str:
     match value:
         case bool():
             return "true" if value else "false"

@@ -17,9 +17,9 @@ from decimal import Decimal, DecimalException
 from itertools import islice
 
 from wirekafka.regex import InvalidRegex, Regex
-from wirekafka.schemas.json_differences import INCOMPATIBLE, JsonChange, JsonDifference
-from wirekafka.schemas.json_patterns import json_regex
-from wirekafka.schemas.json_shapes import (
+from wirekafka.schemas.json.differences import INCOMPATIBLE, JsonChange, JsonDifference
+from wirekafka.schemas.json.patterns import json_regex
+from wirekafka.schemas.json.shapes import (
     Anything,
     ArrayShape,
     Combined,

@@ -14,8 +14,8 @@ from urllib.parse import urljoin, urlsplit
 from jsonschema_specifications import REGISTRY
 from referencing import Registry, Resource
 
-from wirekafka.schemas.json_dialects import Dialect, dialect_of
-from wirekafka.schemas.json_document import Tree, without_decimals
+from wirekafka.schemas.json.dialects import Dialect, dialect_of
+from wirekafka.schemas.json.document import Tree, without_decimals
 from wirekafka.schemas.schema import SchemaError
 
 MAX_NAMES = 100_000

@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Any, TypeVar
 from uuid import UUID
 
-from wirekafka.schemas.avro_types import AvroFixed, AvroPrimitive
+from wirekafka.schemas.avro.types import AvroFixed, AvroPrimitive
 from wirekafka.schemas.schema import ValueMismatch
 
 _FIRST_DAY = date(1970, 1, 1)

@@ -10,11 +10,11 @@ from typing import Any
 
 import referencing.exceptions
 
-from wirekafka.schemas.json_dialects import Dialect, dialect_of
-from wirekafka.schemas.json_document import Tree, identity
-from wirekafka.schemas.json_patterns import check_patterns
-from wirekafka.schemas.json_references import NamedTree, registry_of
-from wirekafka.schemas.json_shapes import (
+from wirekafka.schemas.json.dialects import Dialect, dialect_of
+from wirekafka.schemas.json.document import Tree, identity
+from wirekafka.schemas.json.patterns import check_patterns
+from wirekafka.schemas.json.references import NamedTree, registry_of
+from wirekafka.schemas.json.shapes import (
     Anything,
     ArrayShape,
     BooleanShape,

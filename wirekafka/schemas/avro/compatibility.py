@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import NamedTuple
 
-from wirekafka.schemas.avro_types import (
+from wirekafka.schemas.avro.types import (
     PRIMITIVES,
     AvroArray,
     AvroEnum,

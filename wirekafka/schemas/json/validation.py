@@ -12,8 +12,8 @@ import referencing.exceptions
 from jsonschema import ValidationError
 
 from wirekafka.regex import InvalidRegex
-from wirekafka.schemas.json_dialects import Dialect, reason, validator_class_with
-from wirekafka.schemas.json_patterns import json_regex
+from wirekafka.schemas.json.dialects import Dialect, reason, validator_class_with
+from wirekafka.schemas.json.patterns import json_regex
 from wirekafka.schemas.schema import ValueMismatch
 
 MAX_STEPS = 10_000

@@ -12,7 +12,7 @@ from decimal import Decimal
 from math import copysign, isfinite, isnan
 from typing import Any, assert_never
 
-from wirekafka.schemas.avro_types import (
+from wirekafka.schemas.avro.types import (
     MAX_DEPTH,
     AvroArray,
     AvroEnum,
