@@ -10,12 +10,12 @@ from typing import Self
 
 from wirekafka.client.client import Client
 from wirekafka.registry.entry import Entry
-from wirekafka.registry.leader_term import LeaderTerm, Submissions
+from wirekafka.registry.instance.leader_term import LeaderTerm, Submissions
+from wirekafka.registry.instance.topic import TopicFollower
+from wirekafka.registry.instance.topic_writer import TopicWriter
 from wirekafka.registry.records import SchemaContent, SchemaRecord
 from wirekafka.registry.state import RegistryState
 from wirekafka.registry.subjects import DEFAULT_CONTEXT
-from wirekafka.registry.topic import TopicFollower
-from wirekafka.registry.topic_writer import TopicWriter
 from wirekafka.registry.writer import Decided, Decision
 
 ID = "registries-under-test"

@@ -11,8 +11,8 @@ import pytest
 
 import wirekafka
 from tests.registry.servers import ask
-from wirekafka.registry import broker_access
-from wirekafka.registry.broker_access import topic_of
+from wirekafka.registry.instance import broker_access
+from wirekafka.registry.instance.broker_access import topic_of
 from wirekafka.testing import Allow
 
 USERS = {"alice": "se:cret", "bob": "secret", "carol": "secret", "root": "secret"}

@@ -16,9 +16,9 @@ from wirekafka.client.client import Client, CliError
 from wirekafka.client.transactions import TransactionalProducer
 from wirekafka.codec.record import Record
 from wirekafka.registry.errors import RegistryError
-from wirekafka.registry.leader_term import Submission, Submissions, Written
+from wirekafka.registry.instance.leader_term import Submission, Submissions, Written
+from wirekafka.registry.instance.topic import TOPIC
 from wirekafka.registry.state import RegistryState
-from wirekafka.registry.topic import TOPIC
 from wirekafka.registry.writer import Decided
 
 

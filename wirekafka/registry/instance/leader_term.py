@@ -23,9 +23,9 @@ from wirekafka.codec.record import Record
 from wirekafka.config.option import ConfigError
 from wirekafka.registry.entry import Entry
 from wirekafka.registry.errors import RegistryError
+from wirekafka.registry.instance.topic import PARTITION, OpenClient, TopicFollower
 from wirekafka.registry.records import NOOP
 from wirekafka.registry.state import RegistryState
-from wirekafka.registry.topic import PARTITION, OpenClient, TopicFollower
 from wirekafka.registry.writer import Decided, Decision
 
 logger = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from wirekafka.client.transactions import TransactionRefused
 from wirekafka.registry.errors import RegistryError
-from wirekafka.registry.leader_term import LeaderTerm, Submission, Submissions, not_written
+from wirekafka.registry.instance.leader_term import LeaderTerm, Submission, Submissions, not_written
+from wirekafka.registry.instance.topic import OpenClient, TopicFollower
 from wirekafka.registry.state import RegistryState
-from wirekafka.registry.topic import OpenClient, TopicFollower
 from wirekafka.registry.writer import Decision
 
 T = TypeVar("T")
