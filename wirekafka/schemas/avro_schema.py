@@ -89,8 +89,8 @@ class AvroSchema:
         return AvroSchema(self._root, self._referenced, text)
 
     def resolved(self) -> str:
-        """The text with all types in it that it refers to, as of `format=resolved`."""
-        return canonical_text(self._root, ())
+        """The text with the definitions of all types that it refers to."""
+        return canonical_text(self._root, frozenset())
 
     def incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
         assert isinstance(older, AvroSchema)
