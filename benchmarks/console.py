@@ -35,8 +35,8 @@ from wirekafka.config.address import Address
 from wirekafka.console.app import SECTIONS
 from wirekafka.console.pages.page import Page
 from wirekafka.console.sampler import Sampler
+from wirekafka.console.service import console_server
 from wirekafka.console.settings import ConsoleSettings
-from wirekafka.console.web_server import WebServer
 from wirekafka.protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from wirekafka.protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
@@ -222,7 +222,8 @@ def measure_memory() -> None:
 @contextmanager
 def _console_outside(asked: Target) -> Iterator[int]:
     """A console of a broker in this process; yields its port."""
-    server = WebServer(ConsoleSettings(asked.bootstrap, Address("127.0.0.1", 0)), Sampler)
+    settings = ConsoleSettings(asked.bootstrap, Address("127.0.0.1", 0))
+    server = console_server(settings, Sampler)
     server.start()
     try:
         yield server.address.port

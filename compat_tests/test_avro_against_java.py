@@ -18,8 +18,8 @@ from compat_tests.java_tools import QUICK
 from tests import kafka_jars
 from tests.schemas.avro_pairs import Pair, pairs
 from tests.schemas.avro_texts import REFERENCES, TEXTS
-from wirekafka.schemas import avro_schema
-from wirekafka.schemas.avro_schema import AvroSchema
+from wirekafka.schemas.avro import schema as avro_schema
+from wirekafka.schemas.avro.schema import AvroSchema
 from wirekafka.schemas.schema import Dependency, SchemaError
 
 _SOURCE = Path(__file__).with_name("java") / "avro" / "AvroRules.java"

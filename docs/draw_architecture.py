@@ -36,6 +36,8 @@ _COLOURS = {
     "spark": "#7c5cbf",
     "testing": "#7c5cbf",
     "client": "#7c5cbf",
+    "registry": "#2f6fb7",
+    "web": "#2f6fb7",
     "server": "#2f6fb7",
     "apis": "#2f6fb7",
     "broker": "#1f8a8a",

@@ -50,6 +50,7 @@ LAYERS = (
     "broker",
     "apis",
     "server",
+    "web",
     "registry",
     "testing",
     "console",
@@ -61,6 +62,8 @@ LAYERS = (
 MAY_USE_ASYNCIO = (
     "registry/",
     "server/",
+    "web/",
+    "registry/",
     "client/",
     "testing/",
     "console/",

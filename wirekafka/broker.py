@@ -58,6 +58,7 @@ from wirekafka.replication.partition.internal_topics import (
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.relocation import Relocations
 from wirekafka.replication.partition.replica import NO_LEADER, PartitionIdentity
+from wirekafka.replication.partition.schema_refusal import SchemaRefusal, refusal_without_registry
 from wirekafka.replication.partition.tiered_partitions import TieredPartitions
 from wirekafka.replication.partition.waiting import Waiting
 from wirekafka.replication.raft.metadata_log import Sync, sync_inline
@@ -99,6 +100,8 @@ class Broker:
         """Reads the files of config providers while requests are served, then calls back."""
         self.check_apart: Sync = sync_inline
         """Checks batches that take long while other requests are served, then calls back."""
+        self.schema_refusal: SchemaRefusal = refusal_without_registry
+        """The error of a batch with records whose schemas are not registered for their topic."""
         self.fetching: Fetching = NO_FETCHING
         """Fetches the partitions that other brokers lead."""
         self.tiering: TieredPartitions | None = None

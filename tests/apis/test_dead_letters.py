@@ -25,6 +25,9 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.configs import AlterConfigs, ConfigChange, ResourceChanges
 from wirekafka.metadata.image.image import BROKER, GROUP
 from wirekafka.protocol.produce import ProduceResponse
+from wirekafka.replication.partition.schema_checks import SchemaChecks, SchemaUse
+from wirekafka.replication.raft.metadata_log import sync_inline
+from wirekafka.schemas.framing import with_id
 
 ACCEPT, RELEASE, REJECT = [1], [2], [3]
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
@@ -216,6 +219,28 @@ def test_records_are_archived_without_a_usable_topic(
     assert reason in caplog.text
     assert sharing.stored() == (StateBatch(0, 1, ARCHIVED, 1),)
     assert "dlq.missing" not in sharing.broker.image.topics
+
+
+@pytest.mark.parametrize(("copies", "written"), [("false", 1), ("true", 0)])
+def test_a_topic_that_validates_schemas_accepts_letters_as_records_of_any_producer(
+    sharing: Sharing, copies: str, written: int
+) -> None:
+    """A letter without its original's value has nothing to validate."""
+    seen: list[SchemaUse] = []
+
+    def look_up(use: SchemaUse) -> str:
+        seen.append(use)
+        return "not registered for dlq.orders-value"
+
+    checks = SchemaChecks(look_up, sync_inline, sharing.clock)
+    sharing.broker.schema_refusal = checks.refusal
+    sharing.create("dlq.orders", **ALLOWED, confluent_value_schema_validation="true")
+    sharing.keep_dead_letters(errors_deadletterqueue_copy_record_enable=copies)
+    sharing.produce(with_id(7, b"a"))
+    sharing.fetch()
+    sharing.acknowledge(0, 0, REJECT)
+    assert len(sharing.dead_letters()) == written
+    assert [use.topic for use in seen] == ["dlq.orders"] * (copies == "true")
 
 
 def test_the_prefix_of_topic_names_can_be_changed(sharing: Sharing) -> None:

@@ -17,8 +17,8 @@ from bs4 import BeautifulSoup
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.console.sampler import Sampler
+from wirekafka.console.service import console_server
 from wirekafka.console.settings import ConsoleSettings, Prices
-from wirekafka.console.web_server import WebServer
 
 
 class Shown(NamedTuple):
@@ -133,6 +133,7 @@ def console(
     config: ClientConfig | None = None,
     allow_changes: bool = False,
     prices: Prices | None = None,
+    schema_registry: str | None = None,
 ) -> Iterator[Site]:
     """A console of a cluster, and a visitor."""
     settings = ConsoleSettings(
@@ -141,8 +142,9 @@ def console(
         config,
         allow_changes=allow_changes,
         prices=prices or Prices(),
+        schema_registry=schema_registry,
     )
-    server = WebServer(settings, Sampler)
+    server = console_server(settings, Sampler)
     server.start()
     try:
         yield Site(server.address)

@@ -200,3 +200,19 @@ def _resident_mib(pid: int) -> float:
 def _cpu_ms(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def test_it_shows_the_schema_registry_of_the_same_broker(tmp_path: Path) -> None:
+    served = Served(tmp_path / "data", "--schema-registry", "0", "--allow-changes")
+    with served.serving:
+        found = eventually(lambda: _shown(served.site, "/schemas"))
+        assert "READWRITE mode of the registry" in found
+        form = {"name": "orders-value", "format": "JSON", "references": "", "action": "register"}
+        page = served.site.post("/schemas/register", **form, schema='{"type": "number"}')
+        assert page.url.endswith("/schemas/subject?name=orders-value")
+        assert page.words("section pre") == '{ "type": "number" }'
+
+
+def _shown(site: Site, path: str) -> str:
+    page = site.get(path)
+    return page.words() if page.status == 200 else ""

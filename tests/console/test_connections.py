@@ -13,7 +13,7 @@ from tests.console.site import Site, console
 from tests.eventually import eventually
 from tests.server.test_bounded_http import is_closed
 from wirekafka.config.address import Address
-from wirekafka.console import connection
+from wirekafka.web import connection
 
 
 def address_of(site: Site) -> Address:
@@ -67,8 +67,8 @@ def test_a_connection_serves_one_request_after_the_other(site: Site) -> None:
 def test_pages_are_served_while_many_connections_send_nothing(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 12)
-    monkeypatch.setattr(connection, "MOST_OF_ADDRESS", 8)
+    monkeypatch.setattr(connection.HttpConnection, "most_connections", 12)
+    monkeypatch.setattr(connection.HttpConnection, "most_of_address", 8)
     with ExitStack() as stack:
         clients = []
         for number in range(30):

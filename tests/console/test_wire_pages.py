@@ -14,8 +14,8 @@ from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.console.pages import wire_pages
 from wirekafka.console.sampler import Sampler
+from wirekafka.console.service import console_server
 from wirekafka.console.settings import ConsoleSettings
-from wirekafka.console.web_server import WebServer
 from wirekafka.server.monitoring.wire_tap import WireWatches
 from wirekafka.testing import Allow
 
@@ -27,7 +27,7 @@ def inside(broker: Broker, config: ClientConfig | None = None) -> Iterator[Site]
     engine = broker._engine
     wire = WireWatches(engine._node, engine._loop)
     settings = ConsoleSettings(broker.bootstrap_servers, Address("127.0.0.1", 0), config)
-    server = WebServer(settings, lambda pool: Sampler(pool, tap=wire))
+    server = console_server(settings, lambda pool: Sampler(pool, tap=wire))
     server.start()
     try:
         yield Site(server.address)

@@ -82,7 +82,14 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "security/tokens.py:TokenHmacs._known",
         "security/tokens.py:TokenCredentials._derived",
     ),
+    "Schemas that records name": ("replication/partition/schema_checks.py:SchemaChecks._known",),
     "Sessions of the console": ("console/access.py:SessionAccounts._sessions",),
+    "Users of the schema registry": (
+        "registry/broker_access.py:BrokerAccess._failures",
+        "registry/broker_access.py:BrokerAccess._logins",
+        "registry/broker_access.py:BrokerAccess._under_way",
+        "registry/broker_access.py:_Login.topics",
+    ),
     "Parsed schemas": ("registry/parsing.py:SchemaParser._parsed",),
 }
 """The containers of what clients make a node remember, by row of docs/reference/security.md."""
@@ -208,8 +215,8 @@ OWN: Mapping[str, str] = {
     ),
     "server/binding.py": "Binding._endpoints",
     "server/peers/broker_links.py": "BrokerLinks._peers",
-    "schemas/json_dialects.py": "_meta_validator",
-    "schemas/json_validation.py": "validator_class",
+    "schemas/json/dialects.py": "_meta_validator",
+    "schemas/json/validation.py": "validator_class",
     "server/connections/error_counts.py": "_known",
     "server/background/housekeeping.py": (
         "Housekeeping._timers Housekeeping._high_watermarks Housekeeping._unretained "
@@ -235,7 +242,10 @@ PASSING: Mapping[str, str] = {
     "codec/decode.py": "_Writer._run",
     "codec/encode.py": "_Writer._run",
     "console/pages/record_pages.py": "_Merging.failed",
+    "console/pages/subjects.py": "UseLine.ids",
     "console/search.py": "SearchProgress.failed Search._failed",
+    "console/subject_reads.py": "SeenIds.ids",
+    "console/value_decoder.py": "ValueDecoder._unusable",
     "console/pages/transactions.py": "TransactionRow.partitions Transactions.failed",
     "coordinator/transactions/broker_queues.py": "_Queue.waiting BrokerQueues._queues",
     "coordinator/transactions/completion.py": "Completion._remaining",
@@ -263,26 +273,27 @@ PASSING: Mapping[str, str] = {
     "registry/parsing.py": "_Dependencies.found _Dependencies.open_names",
     "runtime/lingering.py": "LingeringLog._batches",
     "runtime/machine.py": "Outcome.records Outcome.replies Outcome.timers",
-    "schemas/avro_compatibility.py": "_Comparison._results",
-    "schemas/avro_schema.py": "_Parser.named",
-    "schemas/avro_types.py": (
+    "schemas/avro/compatibility.py": "_Comparison._results",
+    "schemas/avro/schema.py": "_Parser.named",
+    "schemas/avro/types.py": (
         "AvroPrimitive.properties AvroArray.properties AvroMap.properties AvroRecord.properties "
         "AvroEnum.properties AvroFixed.properties"
     ),
-    "schemas/avro_values.py": "_Decoders._made _Encoders._made",
-    "schemas/json_compatibility.py": "JsonComparison._patterns",
-    "schemas/json_shape_reader.py": "_Reader.deferred _Reader.open_referrals _Reader.patterns",
-    "schemas/json_shapes.py": (
+    "schemas/avro/values.py": "_Decoders._made _Encoders._made",
+    "schemas/json/compatibility.py": "JsonComparison._patterns",
+    "schemas/json/shape_reader.py": "_Reader.deferred _Reader.open_referrals _Reader.patterns",
+    "schemas/json/shapes.py": (
         "ObjectShape.dependent ObjectShape.patterns ObjectShape.properties ObjectShape.required_by"
     ),
-    "schemas/protobuf_compatibility.py": "_Fields.oneofs _Part.changes _Part.uses",
-    "schemas/protobuf_descriptor.py": "DescriptorDraft.options",
-    "schemas/protobuf_files.py": "_Reader._files _Reader._open",
-    "schemas/protobuf_source.py": "_PlainSource.pieces _PlainSource._angles",
-    "schemas/protobuf_names.py": "TypeNames._kinds",
+    "schemas/protobuf/compatibility.py": "_Fields.oneofs _Part.changes _Part.uses",
+    "schemas/protobuf/descriptor.py": "DescriptorDraft.options",
+    "schemas/protobuf/files.py": "_Reader._files _Reader._open",
+    "schemas/protobuf/source.py": "_PlainSource.pieces _PlainSource._angles",
+    "schemas/protobuf/names.py": "TypeNames._kinds",
     "server/net.py": "SocketPort._opening",
     "server/tiering/copies.py": "Copies._copying Copies._uncertain Copies._uploads",
     "tiered/audit.py": "TierAudit.holes TierAudit.orphans TierAudit.unfinished",
+    "replication/partition/schema_checks.py": "SchemaChecks._waiting",
     "server/connections/replies.py": "Replies.buffers",
 }
 """They live as long as a request, an assignment or another computation."""

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.apis.share_member import share_fetch_request
+from tests.apis.test_produce import produce
 from tests.in_process import Exchange, InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
 from tests.memory.containers import containers, in_module
@@ -31,6 +32,7 @@ from wirekafka.codec.message import Request
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.coordinator import java_order, shards
 from wirekafka.coordinator.groups import offset_record
+from wirekafka.errors import Error
 from wirekafka.metadata.broker import auto_creation
 from wirekafka.metadata.controller.topics import NewTopic
 from wirekafka.metrics import client_metrics
@@ -46,8 +48,12 @@ from wirekafka.protocol.push_telemetry import PushTelemetryRequest
 from wirekafka.protocol.share_fetch import ShareFetchRequest
 from wirekafka.quotas import address_quotas, client_quotas
 from wirekafka.replication.fetching import fetch_sessions, readers
+from wirekafka.replication.partition import schema_checks
 from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.schema_checks import SchemaChecks
+from wirekafka.replication.raft.metadata_log import sync_inline
 from wirekafka.replication.share import sessions as share_sessions
+from wirekafka.schemas.framing import with_id
 from wirekafka.security import acl_index
 from wirekafka.security.sasl.scram import ALGORITHMS
 from wirekafka.security.tokens import TokenCredentials
@@ -369,6 +375,17 @@ def token_credentials(_: Stand) -> list[Any]:
     return [credentials._derived]
 
 
+def schemas(stand: Stand) -> list[Any]:
+    checks = SchemaChecks(lambda use: "no" * 10_000, sync_inline, stand.clock)
+    stand.kafka.broker.schema_refusal = checks.refusal
+    stand.kafka.create("t", confluent_value_schema_validation="true")
+    for first in range(0, 4_000, 10):
+        values = (with_id(id, b"") for id in range(first, first + 10))
+        assert produce(stand.kafka, batch(*values)).error_code == Error.INVALID_RECORD
+    assert 200 < len(checks._known) < 4_000 and not checks._waiting
+    return [checks._known]
+
+
 FILL: dict[str, Callable[[Stand], list[Any]]] = {
     "Instances of client telemetry": telemetry_instances,
     "Metrics that clients push": pushed_metrics,
@@ -388,6 +405,7 @@ FILL: dict[str, Callable[[Stand], list[Any]]] = {
     "Keys of coordinators' records": record_keys,
     "Hashes of member ids": member_hashes,
     "Credentials of delegation tokens": token_credentials,
+    "Schemas that records name": schemas,
 }
 FILLED_ELSEWHERE = {
     "Expressions of subscriptions": "tests/coordinator",
@@ -412,6 +430,7 @@ CONSTANTS: list[tuple[Any, str]] = [
     (fetch_sessions, "MOST_PARTITIONS"),
     (share_sessions, "MOST_PARTITIONS"),
     (produce_cache, "_MOST"),
+    (schema_checks, "_VERDICTS_BYTES"),
     (lag, "_MOST_HISTORIES"),
     (lag, "_MOST_STAMPS"),
     (auto_creation, "_MOST_FAILURES"),

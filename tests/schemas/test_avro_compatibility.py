@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wirekafka.schemas.avro_schema import parse
+from wirekafka.schemas.avro.schema import parse
 
 Json = Any
 

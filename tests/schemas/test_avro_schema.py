@@ -9,7 +9,7 @@ import pytest
 
 from tests.schemas.avro_pairs import pairs
 from wirekafka.schemas import formats
-from wirekafka.schemas.avro_schema import AvroSchema, parse, parse_stored
+from wirekafka.schemas.avro.schema import AvroSchema, parse, parse_stored
 from wirekafka.schemas.schema import Dependency, Format, SchemaError
 
 _SEED = 5

@@ -9,7 +9,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from wirekafka.schemas.avro_schema import AvroSchema, parse
+from wirekafka.schemas.avro.schema import AvroSchema, parse
 from wirekafka.schemas.schema import ValueMismatch
 
 Json = Any

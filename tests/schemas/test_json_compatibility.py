@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from wirekafka.schemas.json_compatibility import JsonComparison
-from wirekafka.schemas.json_differences import INCOMPATIBLE, LENIENT, JsonChange
-from wirekafka.schemas.json_document import tree_of
-from wirekafka.schemas.json_schema import JsonSchema, parse
-from wirekafka.schemas.json_shape_reader import shape_of
+from wirekafka.schemas.json.compatibility import JsonComparison
+from wirekafka.schemas.json.differences import INCOMPATIBLE, LENIENT, JsonChange
+from wirekafka.schemas.json.document import tree_of
+from wirekafka.schemas.json.schema import JsonSchema, parse
+from wirekafka.schemas.json.shape_reader import shape_of
 from wirekafka.schemas.schema import Dependency
 
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}

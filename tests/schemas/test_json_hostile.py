@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from wirekafka.schemas.json_document import MAX_DEPTH, MAX_NODES
-from wirekafka.schemas.json_schema import parse
+from wirekafka.schemas.json.document import MAX_DEPTH, MAX_NODES
+from wirekafka.schemas.json.schema import parse
 from wirekafka.schemas.schema import SchemaError, ValueMismatch
 
 NEWEST = "https://json-schema.org/draft/2020-12/schema"

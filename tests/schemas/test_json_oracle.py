@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator
 
-from wirekafka.schemas.json_compatibility import incompatibilities
-from wirekafka.schemas.json_document import tree_of
-from wirekafka.schemas.json_shape_reader import shape_of
+from wirekafka.schemas.json.compatibility import incompatibilities
+from wirekafka.schemas.json.document import tree_of
+from wirekafka.schemas.json.shape_reader import shape_of
 
 SEED = 20_261_127
 MUTATED_PAIRS = 1_500

@@ -8,8 +8,8 @@ import socket
 import pytest
 
 from wirekafka.schemas.formats import parse as parse_format
-from wirekafka.schemas.json_dialects import dialect_of
-from wirekafka.schemas.json_schema import parse
+from wirekafka.schemas.json.dialects import dialect_of
+from wirekafka.schemas.json.schema import parse
 from wirekafka.schemas.schema import Dependency, Format, SchemaError, ValueMismatch
 
 DRAFTS = [
@@ -214,6 +214,12 @@ def test_a_meta_schema_may_be_referred_to():
     assert found.encoded({"type": "string"})
     with pytest.raises(ValueMismatch):
         found.encoded({"type": "strin"})
+
+
+def test_a_part_that_no_meta_schema_describes_may_refuse_all_values():
+    found = parse('{"own": {"minLength": "a"}, "$ref": "#/own"}')
+    with pytest.raises(ValueMismatch, match="the schema cannot be applied"):
+        found.encoded("text")
 
 
 # Values.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.repetitions import swept
-from wirekafka.schemas.protobuf_schema import ProtobufSchema, parse
+from wirekafka.schemas.protobuf.schema import ProtobufSchema, parse
 from wirekafka.schemas.schema import Dependency
 
 NUMBERS = ("int32", "int64", "uint32", "uint64", "bool")

@@ -10,8 +10,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from tests.repetitions import swept
 from tests.schemas import protoc
 from tests.schemas.protobuf_generator import source_of
-from wirekafka.schemas import protobuf_files
-from wirekafka.schemas.protobuf_schema import parse
+from wirekafka.schemas.protobuf import files as protobuf_files
+from wirekafka.schemas.protobuf.schema import parse
 from wirekafka.schemas.schema import Dependency, SchemaError
 
 SOURCES = protoc.published_sources()

@@ -12,9 +12,9 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from wirekafka.schemas import protobuf_imports
 from wirekafka.schemas.formats import parse as parse_format
-from wirekafka.schemas.protobuf_schema import ProtobufSchema, parse
+from wirekafka.schemas.protobuf import imports as protobuf_imports
+from wirekafka.schemas.protobuf.schema import ProtobufSchema, parse
 from wirekafka.schemas.schema import Dependency, Format, SchemaError, ValueMismatch
 
 SOURCE = """

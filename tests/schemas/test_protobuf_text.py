@@ -11,7 +11,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from tests.repetitions import swept
 from tests.schemas import protoc
 from tests.schemas.protobuf_generator import source_of
-from wirekafka.schemas.protobuf_schema import ProtobufSchema, parse
+from wirekafka.schemas.protobuf.schema import ProtobufSchema, parse
 from wirekafka.schemas.schema import Dependency, Format, SchemaError
 
 SOURCE = """

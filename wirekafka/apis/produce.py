@@ -294,11 +294,16 @@ class _Writing:
             partition = self._find(topic, data.index)
         except KafkaError as error:
             return self._refusal(data.index, error)
-        log, records = partition.log, data.records or b""
-        check = partial(check_ahead, records, self._now_ms, log.config, log.name)
-        result = await computed(self._broker.check_apart, check)
+        log, records, broker = partition.log, data.records or b"", self._broker
+        config = log.config
+        check = partial(check_ahead, records, self._now_ms, config, log.name)
+        result = await computed(broker.check_apart, check)
         if isinstance(result, KafkaError):
             return self._failure(partition, data, result)
+        if config.validates_schemas:
+            refusal = await broker.schema_refusal(records, log.topic, config, broker.check_apart)
+            if refusal is not None:
+                return self._failure(partition, data, refusal)
         return self._append(topic, data, result)
 
     def _append(

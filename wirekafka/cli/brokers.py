@@ -14,7 +14,13 @@ from wirekafka.config.address import ANYWHERE, LARGEST_PORT, Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.endpoints.listeners import ListenerEndpoint, controller_names, listeners
 from wirekafka.config.option import ConfigError
-from wirekafka.config.own import METRICS_LISTENER, metrics_listener, new_directories
+from wirekafka.config.own import (
+    METRICS_LISTENER,
+    SCHEMA_REGISTRY_LISTENER,
+    metrics_listener,
+    new_directories,
+    schema_registry_listener,
+)
 from wirekafka.config.sources import BUILT_IN, SINGLE_NODE, Setting
 from wirekafka.server.supervisor import Program
 
@@ -145,6 +151,8 @@ class _Addresses:
     """The advertised endpoint of the controller; None if it is `controller`."""
     metrics: Address | None
     """The first broker's metrics listener; None without metrics."""
+    schema_registry: Address | None
+    """The listener of the first broker's schema registry; None without."""
 
     @classmethod
     def of(cls, config: BrokerConfig, count: int) -> _Addresses:
@@ -172,8 +180,13 @@ class _Addresses:
         # Without an address of its own to advertise, a listener advertises the bound one.
         own = set(configured.controller)
         advertised = [each for each in configured.advertised_controller if each not in own]
-        metrics = metrics_listener(config.sources)
-        return cls(brokers, controller, advertised[0] if advertised else None, metrics)
+        return cls(
+            brokers,
+            controller,
+            advertised[0] if advertised else None,
+            metrics_listener(config.sources),
+            schema_registry_listener(config.sources),
+        )
 
     @property
     def voter(self) -> Address:
@@ -190,13 +203,20 @@ class _Addresses:
 
     def of_broker(self, number: int) -> dict[str, str]:
         """The options of a broker, by its id."""
-        return {**self.brokers[number - 1], **self._metrics(number - 1)}
+        options = {**self.brokers[number - 1], **self._metrics(number - 1)}
+        if self.schema_registry is not None:
+            options[SCHEMA_REGISTRY_LISTENER] = _stepped(self.schema_registry, number - 1)
+        return options
 
     def _metrics(self, steps: int) -> dict[str, str]:
         if self.metrics is None:
             return {}
-        port = self.metrics.port and self.metrics.port + steps
-        return {METRICS_LISTENER: str(self.metrics._replace(port=port))}
+        return {METRICS_LISTENER: _stepped(self.metrics, steps)}
+
+
+def _stepped(first: Address, steps: int) -> str:
+    """The address of a further node; port 0 stays."""
+    return str(first._replace(port=first.port and first.port + steps))
 
 
 def _controller(config: BrokerConfig, count: int, held: ExitStack) -> ListenerEndpoint:

@@ -45,15 +45,21 @@ def command(
         float | None,
         typer.Option(metavar="PRICE", min=0, help="Of a GB in remote storage, a month."),
     ] = None,
+    schema_registry: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A schema registry, to decode keys and values by."),
+    ] = None,
 ) -> None:
     """Serve web pages about a Kafka cluster until Ctrl-C, SIGTERM or SIGHUP.
 
-    With SASL but without sasl.jaas.config in FILE, visitors log in as users of the brokers.
+    With SASL but without sasl.jaas.config in FILE, visitors log in as users of the brokers, and
+    are known to the schema registry by the same name and password.
     """
     try:
+        from wirekafka.console.registry_access import URL, registry_of
         from wirekafka.console.sampler import Sampler
+        from wirekafka.console.service import console_server
         from wirekafka.console.settings import ConsoleSettings, Prices
-        from wirekafka.console.web_server import WebServer
         from wirekafka.server.text_logs import TextFormatter
     except ModuleNotFoundError as error:
         raise CliError(f"the console needs `pip install 'wirekafka[console]'`: {error}") from None
@@ -61,16 +67,19 @@ def command(
     handler.addFilter(EqualLines(handler))
     handler.setFormatter(TextFormatter("%(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level="INFO")
+    config = ClientConfig.read(command_config) if command_config else None
     settings = ConsoleSettings(
         bootstrap=bootstrap,
         address=Address(host, port),
-        config=ClientConfig.read(command_config) if command_config else None,
+        config=config,
         allow_changes=allow_changes,
         hosts=frozenset(allow_host or ()),
         prices=Prices(disk=disk_price, tier=tier_price),
+        schema_registry=schema_registry or (config.sources.text(URL) if config else None),
     )
+    registry_of(settings)  # A URL that is none is reported now, not to the first visitor.
     if not settings.asks_for_login:
         with Client(bootstrap, settings.config) as client:
             client.any()
-    server = WebServer(settings, Sampler)
+    server = console_server(settings, Sampler)
     server.serve(lambda: print(f"wirekafka console: http://{server.address}/", flush=True))

@@ -7,15 +7,19 @@ import re
 import sys
 import time
 from collections.abc import Callable, Generator
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, note
+from wirekafka.cli.schemas.access import RegistryUrl, opened_registry
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.fetcher import FetchedRecord, TopicFetcher
 from wirekafka.client.membership import GroupMembership
 from wirekafka.visible_text import json_text, visible
+
+if TYPE_CHECKING:
+    from wirekafka.cli.schemas.decoding import RecordDecoder
 
 _LATEST, _EARLIEST = -1, -2
 _COMMIT_EVERY_S = 5.0
@@ -78,6 +82,14 @@ def command(
             "characters of records are shown as escapes.",
         ),
     ] = "%v\\n",
+    decode: Annotated[
+        bool,
+        typer.Option(
+            "--decode",
+            help="Print keys and values as JSON, by the schemas of a registry that they name.",
+        ),
+    ] = False,
+    schema_registry: RegistryUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the records of a topic."""
@@ -85,6 +97,11 @@ def command(
         raise CliError("--group and --partition: a group shares out the partitions itself")
     limits = ConsumeLimits(max_messages, timeout, at_end)
     write = json_line if as_json else _Template(template, _visible if sys.stdout.isatty() else _raw)
+    if decode:
+        from wirekafka.cli.schemas.decoding import RecordDecoder
+
+        registry = opened_registry(schema_registry, command_config)
+        write = _Decoding(RecordDecoder(registry), None if as_json else write)
     with Client(bootstrap, command_config) as client:
         fetcher = TopicFetcher(client, topic, committed_only=committed_only)
         if group is None:
@@ -264,9 +281,32 @@ def _piece(token: bytes, record: FetchedRecord) -> bytes:
             return b"%"
 
 
+class _Decoding:
+    """Prints decoded records: by `write`, or as JSON lines, in which they are values of JSON."""
+
+    def __init__(
+        self, decoder: RecordDecoder, write: Callable[[FetchedRecord], bytes] | None
+    ) -> None:
+        self._decoder, self._write = decoder, write
+
+    def __call__(self, record: FetchedRecord) -> bytes:
+        decoded = self._decoder.decoded(record)
+        if self._write is not None:
+            return self._write(decoded.as_text(record))
+        fields: dict[str, Any] = {}
+        for name, value in _json_fields(record).items():
+            part = decoded.fields_of(name.removesuffix("_base64"))
+            fields |= {name: value} if part is None else part
+        return json_text(fields).encode() + b"\n"
+
+
 def json_line(record: FetchedRecord) -> bytes:
     """A record as one line of JSON."""
-    fields: dict[str, Any] = {
+    return json_text(_json_fields(record)).encode() + b"\n"
+
+
+def _json_fields(record: FetchedRecord) -> dict[str, Any]:
+    return {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
@@ -277,7 +317,6 @@ def json_line(record: FetchedRecord) -> bytes:
             {"name": name, **text_fields("value", value)} for name, value in record.headers
         ],
     }
-    return json_text(fields).encode() + b"\n"
 
 
 def text_fields(name: str, data: bytes | None) -> dict[str, str | None]:

@@ -26,8 +26,16 @@ COMMANDS = {
         "Show how far each client has fetched, or which are throttled.",
     ),
     "configs": ("wirekafka.cli.configs", "Describe and alter configurations."),
+    "schemas": (
+        "wirekafka.cli.schemas.commands",
+        "List, show, register, check and delete schemas of a registry.",
+    ),
     "quotas": ("wirekafka.cli.quotas", "List, set and remove quotas."),
     "console": ("wirekafka.cli.console", "Serve web pages about a Kafka cluster."),
+    "schema-registry": (
+        "wirekafka.cli.schema_registry",
+        "Serve a schema registry over a Kafka cluster.",
+    ),
     "tier": ("wirekafka.cli.tier", "Show and check the object store of tiered topics."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
     "repair": (

@@ -8,19 +8,24 @@ import select
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wirekafka.cli.configs import pairs
 from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, note, show_json
+from wirekafka.cli.schemas.access import RegistryUrl, SchemaType, opened_registry
 from wirekafka.client.client import RETRY_FOR_S, Client, CliError, check
 from wirekafka.client.partitioner import partition_of
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.errors import Error
 from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
+
+if TYPE_CHECKING:
+    from wirekafka.cli.schemas.encoding import ValueEncoder
 
 # Half of the default message.max.bytes, so that a batch fits however it compresses.
 BATCH_BYTES = 500_000
@@ -42,6 +47,8 @@ class LineFormat:
     null: bytes | None
     headers: Headers
     is_json: bool
+    key_encoder: ValueEncoder | None = None
+    value_encoder: ValueEncoder | None = None
 
 
 class BatchProducer:
@@ -137,6 +144,25 @@ def command(
             help="Lines are JSON objects: key, value, headers, partition, timestamp.",
         ),
     ] = False,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            "--schema",
+            metavar="SUBJECT|FILE",
+            help="Values are JSON, encoded by the latest schema of this subject, or by the schema "
+            "of an .avsc, .json or .proto file, which is registered under TOPIC-value.",
+        ),
+    ] = None,
+    key_schema: Annotated[
+        str | None,
+        typer.Option(
+            "--key-schema",
+            metavar="SUBJECT|FILE",
+            help="Keys are JSON, encoded as values are by --schema; a file's is TOPIC-key.",
+        ),
+    ] = None,
+    schema_type: SchemaType = None,
+    schema_registry: RegistryUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Append standard input to a topic, one record per line."""
@@ -146,6 +172,9 @@ def command(
         is_json=json_input,
         headers=tuple((k, v.encode()) for k, v in pairs(header, "--header").items()),
     )
+    words = _SchemaWords(value=schema, key=key_schema, type_name=schema_type)
+    if words.are_given:
+        line_format = _with_schemas(line_format, topic, words, schema_registry, command_config)
     with Client(bootstrap, command_config) as client:
         producer = BatchProducer(client, topic, codec_named(compression), _acks(acks))
         for number, line in enumerate(_lines(producer), 1):
@@ -167,6 +196,39 @@ def command(
         note(f"{total} records to {topic}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SchemaWords:
+    """The options that name schemas."""
+
+    value: str | None
+    key: str | None
+    type_name: str | None
+
+    @property
+    def are_given(self) -> bool:
+        return self.value is not None or self.key is not None
+
+
+def _with_schemas(
+    line_format: LineFormat,
+    topic: str,
+    words: _SchemaWords,
+    url: str | None,
+    command_config: Path | None,
+) -> LineFormat:
+    """The same format with the encoders of keys and values. Raises CliError."""
+    from wirekafka.cli.schemas.encoding import encoder_of
+
+    if words.key is not None and not (line_format.is_json or line_format.key_separator):
+        raise CliError("--key-schema: only lines of --key-separator or --json-input have keys")
+    with opened_registry(url, command_config) as registry:
+        key, value = (
+            None if word is None else encoder_of(registry, word, subject, words.type_name)
+            for word, subject in ((words.key, f"{topic}-key"), (words.value, f"{topic}-value"))
+        )
+    return replace(line_format, key_encoder=key, value_encoder=value)
+
+
 def _lines(producer: BatchProducer) -> Iterator[bytes]:
     """Lines of standard input without their ends; flushes when no more come for a moment."""
     source = sys.stdin.fileno()
@@ -182,7 +244,7 @@ def _lines(producer: BatchProducer) -> Iterator[bytes]:
 
 def _record(line: bytes, number: int, line_format: LineFormat) -> tuple[Record, int | None]:
     if line_format.is_json:
-        return _json_record(line, number, line_format.headers)
+        return _json_record(line, number, line_format)
     key: bytes | None = None
     value: bytes | None = line
     if line_format.key_separator is not None:
@@ -192,11 +254,22 @@ def _record(line: bytes, number: int, line_format: LineFormat) -> tuple[Record, 
     if line_format.null is not None:
         key = None if key == line_format.null else key
         value = None if value == line_format.null else value
+    key = _encoded_text(key, line_format.key_encoder, f"line {number}: key")
+    value = _encoded_text(value, line_format.value_encoder, f"line {number}: value")
     record = Record(key=key, value=value, headers=line_format.headers, timestamp=_now_ms())
     return record, None
 
 
-def _json_record(line: bytes, number: int, headers: Headers) -> tuple[Record, int | None]:
+def _encoded_text(data: bytes | None, encoder: ValueEncoder | None, place: str) -> bytes | None:
+    if data is None or encoder is None:
+        return data
+    try:
+        return encoder.encoded_text(data)
+    except CliError as error:
+        raise CliError(f"{place}: {error}") from None
+
+
+def _json_record(line: bytes, number: int, line_format: LineFormat) -> tuple[Record, int | None]:
     try:
         fields = json.loads(line)
     except ValueError as error:
@@ -205,12 +278,21 @@ def _json_record(line: bytes, number: int, headers: Headers) -> tuple[Record, in
         raise CliError(f"line {number}: not a JSON object")
     own = tuple((str(k), _json_bytes(v)) for k, v in (fields.get("headers") or {}).items())
     record = Record(
-        key=_json_bytes(fields.get("key")),
-        value=_json_bytes(fields.get("value")),
-        headers=headers + own,
+        key=_encoded(fields.get("key"), line_format.key_encoder, f"line {number}: key"),
+        value=_encoded(fields.get("value"), line_format.value_encoder, f"line {number}: value"),
+        headers=line_format.headers + own,
         timestamp=int(fields.get("timestamp") or _now_ms()),
     )
     return record, fields.get("partition")
+
+
+def _encoded(value: Any, encoder: ValueEncoder | None, place: str) -> bytes | None:
+    if value is None or encoder is None:
+        return _json_bytes(value)
+    try:
+        return encoder.encoded(value)
+    except CliError as error:
+        raise CliError(f"{place}: {error}") from None
 
 
 def _json_bytes(value: Any) -> bytes | None:

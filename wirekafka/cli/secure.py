@@ -14,6 +14,7 @@ from wirekafka.cli.cluster_directory import has_broker, has_cluster
 from wirekafka.config.address import ANYWHERE
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.endpoints.listeners import controller_names, listeners, to_controllers
 from wirekafka.config.option import ConfigError
 from wirekafka.config.prefixed_names import jaas_option
@@ -91,6 +92,12 @@ class SecuredBroker:
         from wirekafka.metadata.first_users import parse
 
         return [parse(self._first_user(), secrets.token_bytes(16))]
+
+    @property
+    def login(self) -> ClientConfig:
+        """The settings by which a service in the broker's process connects as the administrator."""
+        properties = client_settings.java(self._access(""))
+        return ClientConfig({name: str(value) for name, value in properties.items()}, _OPTION)
 
     def write_nodes(self) -> None:
         """Write the files that the nodes of several brokers read: no password is an argument."""

@@ -17,12 +17,14 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.loggers import REQUEST_LOGGER
 from wirekafka.config.option import ConfigError
-from wirekafka.config.own import console_listener
+from wirekafka.config.own import console_listener, schema_registry_listener
 from wirekafka.config.sources import BUILT_IN, Setting
 from wirekafka.server.equal_lines import EqualLines
 
 if TYPE_CHECKING:
+    from wirekafka.config.client_config import ClientConfig
     from wirekafka.metadata.bootstrap import FirstUsers
+    from wirekafka.registry.built_in import BuiltInRegistry
     from wirekafka.server.run import Companion
 
 _DATA = "wirekafka-data"
@@ -50,7 +52,7 @@ def main(words: Sequence[str]) -> int:
     refuse_unsupported(config)
     _refuse_cluster(config)
     users = _first_users(arguments.add_scram)
-    ready, authority = None, None
+    ready, authority, login = None, None, None
     if arguments.secure:
         from wirekafka.cli import secure
 
@@ -59,13 +61,20 @@ def main(words: Sequence[str]) -> int:
         users = [*secured.first_users(), *users]
         ready = secured.announce
         authority = secured.authority_file
-    console = _console(config, authority)
+        login = secured.login
+    registry = _schema_registry(config, login)
+    # The console is the second to serve: its pages show the schemas of the registry.
+    companions: list[Companion | None] = [registry, _console(config, authority, registry)]
     from wirekafka.server.run import Attended, DirectoryFormat, run
 
     new = DirectoryFormat(
         _cluster_id(arguments.cluster_id), _cluster_id(os.environ.get(_DEFAULT_CLUSTER_ID)), users
     )
-    attended = Attended(ready=ready, companion=console, stops_at_eof=arguments.stop_at_eof)
+    attended = Attended(
+        ready=ready,
+        companions=[each for each in companions if each is not None],
+        stops_at_eof=arguments.stop_at_eof,
+    )
     return run(config, arguments.loop, new, attended)
 
 
@@ -221,6 +230,16 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
         help="properties of a Kafka client, by which the console connects to this broker",
     )
     parser.add_argument(
+        "--schema-registry",
+        metavar="[HOST:]PORT",
+        help="serve a schema registry over the topic _schemas, on 127.0.0.1 unless a host is given",
+    )
+    parser.add_argument(
+        "--schema-registry-config",
+        metavar="FILE",
+        help="properties of a Kafka client, by which the schema registry connects to this broker",
+    )
+    parser.add_argument(
         "--log-level",
         default="info",
         metavar="LEVEL",
@@ -278,7 +297,9 @@ def _first_users(texts: Sequence[str]) -> FirstUsers:
     return [parse(text, token_bytes(16)) for part in each_of for text in part]
 
 
-def _console(config: BrokerConfig, authority: Path | None) -> Companion | None:
+def _console(
+    config: BrokerConfig, authority: Path | None, registry: BuiltInRegistry | None
+) -> Companion | None:
     """The console, if it is wanted; imported only then. Raises ConfigError, OSError."""
     if console_listener(config.sources) is None:
         return None
@@ -287,7 +308,20 @@ def _console(config: BrokerConfig, authority: Path | None) -> Companion | None:
     except ModuleNotFoundError as error:
         reason = f"it needs `pip install 'wirekafka[console]'`: {error}"
         raise ConfigError("--console", None, reason, f"--console: {reason}") from None
-    return BuiltInConsole(config, authority)
+    return BuiltInConsole(config, authority, registry)
+
+
+def _schema_registry(config: BrokerConfig, login: ClientConfig | None) -> BuiltInRegistry | None:
+    """The schema registry, if it is wanted; imported only then. Raises ConfigError, OSError."""
+    if schema_registry_listener(config.sources) is None:
+        return None
+    try:
+        from wirekafka.registry.built_in import BuiltInRegistry
+    except ModuleNotFoundError as error:
+        reason = f"it needs `pip install 'wirekafka[registry]'`: {error}"
+        option = "--schema-registry"
+        raise ConfigError(option, None, reason, f"{option}: {reason}") from None
+    return BuiltInRegistry(config, login)
 
 
 def _log_to_stderr(level: str, form: str) -> None:

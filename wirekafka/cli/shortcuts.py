@@ -13,6 +13,8 @@ from wirekafka.config.own import (
     CONSOLE_LISTENER,
     METRICS_LISTENER,
     NEW_DIRECTORIES,
+    SCHEMA_REGISTRY_CLIENT,
+    SCHEMA_REGISTRY_LISTENER,
     TIER,
 )
 from wirekafka.config.sources import BUILT_IN, Setting, Sources
@@ -47,6 +49,8 @@ def _shortcuts(arguments: argparse.Namespace) -> dict[str, Setting]:
         (CONSOLE_LISTENER, "--console"): arguments.console,
         (CONSOLE_CLIENT, "--console-config"): arguments.console_config,
         (CONSOLE_CHANGES, "--allow-changes"): "true" if arguments.allow_changes else None,
+        (SCHEMA_REGISTRY_LISTENER, "--schema-registry"): arguments.schema_registry,
+        (SCHEMA_REGISTRY_CLIENT, "--schema-registry-config"): arguments.schema_registry_config,
         (NEW_DIRECTORIES, "--new-directory"): ",".join(arguments.new_directory) or None,
         (TIER, "--tier"): arguments.tier,
         ("remote.log.storage.system.enable", "--tier"): "true" if arguments.tier else None,

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
-from wirekafka import __version__
 from wirekafka.client import hints
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import Request, Response
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.config.version import VERSION
 from wirekafka.errors import Error
 from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -42,6 +42,10 @@ class CliError(Exception):
 
 class ConnectionFailure(CliError):
     """A broker that cannot be reached, or a connection that broke: a later try may succeed."""
+
+
+class LoginRefused(CliError):
+    """A login that a broker does not accept."""
 
 
 class ListedOffset(NamedTuple):
@@ -86,6 +90,10 @@ class BrokerConnection:
             raise CliError(f"{self.address} does not answer {request.__name__}")
         return version
 
+    def finalized_level(self, feature: str) -> int:
+        """The level at which the cluster has a feature; 0 without it."""
+        return self._features.get(feature, 0)
+
     def post(self, request: Request, *, most: int | None = None) -> None:
         """Send a request that gets no response (produce with acks 0)."""
         version = self.version_of(type(request), most)
@@ -121,16 +129,19 @@ class BrokerConnection:
         try:
             log_in(config, self.send)
         except AuthenticationFailed as error:
-            raise CliError(f"{self.address} refuses the login: {error}") from None
+            raise LoginRefused(f"{self.address} refuses the login: {error}") from None
 
     def _negotiate(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(
-            client_software_name="wirekafka", client_software_version=__version__
+            client_software_name="wirekafka", client_software_version=VERSION
         )
         response = self._exchange(request, ApiVersionsResponse, ApiVersionsRequest.versions.last)
         if response.error_code == Error.UNSUPPORTED_VERSION:
             response = self._exchange(ApiVersionsRequest(), ApiVersionsResponse, 0)
         check(response.error_code, f"{self.address}")
+        self._features = {
+            feature.name: feature.max_version_level for feature in response.finalized_features
+        }
         return {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
 
     def _exchange(self, request: Request, answer: type[R], version: int) -> R:

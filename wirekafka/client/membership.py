@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from struct import Struct
 from typing import TypeVar
 
+from wirekafka.client.classic_membership import REJOIN, ClassicMembership
 from wirekafka.client.client import Client, check
 from wirekafka.codec.message import Message
 from wirekafka.errors import Error
-from wirekafka.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
-from wirekafka.protocol.join_group import JoinGroupRequest, JoinGroupResponse
-from wirekafka.protocol.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from wirekafka.protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from wirekafka.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wirekafka.protocol.records.groups_and_transactions import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from wirekafka.protocol.sync_group import SyncGroupRequest, SyncGroupResponse
 
-SESSION_TIMEOUT_MS = 30_000
-REBALANCE_TIMEOUT_MS = 60_000
-_HEARTBEAT_EVERY_S = 3.0
-_PROTOCOL = "range"
 _VERSION = Struct(">h")
 # From version 10 on, requests name topics by id; below 8, they name one group only.
 _NAMED = 9
-_REJOIN = frozenset(
-    {
-        Error.REBALANCE_IN_PROGRESS,
-        Error.ILLEGAL_GENERATION,
-        Error.UNKNOWN_MEMBER_ID,
-        Error.NOT_COORDINATOR,
-        Error.COORDINATOR_NOT_AVAILABLE,
-        Error.COORDINATOR_LOAD_IN_PROGRESS,
-    }
-)
 
 TopicPartition = tuple[str, int]
 M = TypeVar("M", bound=Message)
@@ -47,30 +30,15 @@ class GroupMembership:
 
     def __init__(self, client: Client, group: str, topic: str) -> None:
         self._client, self._group, self._topic = client, group, topic
-        self._member_id, self._generation = "", -1
-        self._beaten_at = 0.0
+        self._member = ClassicMembership(client, group, RangeProtocol(client, topic))
 
     def join(self) -> list[int]:
         """Join or rejoin the group; returns the assigned partitions."""
-        while True:
-            joined = self._join()
-            mine = self._sync(joined) if joined else None
-            if mine is not None:
-                self._beaten_at = time.monotonic()
-                return mine
+        return [i for topic, i in decode_assignment(self._member.join()) if topic == self._topic]
 
     def must_rejoin(self) -> bool:
         """Send a heartbeat if one is due; returns whether the group rebalances."""
-        if time.monotonic() - self._beaten_at < _HEARTBEAT_EVERY_S:
-            return False
-        self._beaten_at = time.monotonic()
-        response = self._client.coordinator(self._group).send(
-            HeartbeatRequest(
-                group_id=self._group, generation_id=self._generation, member_id=self._member_id
-            ),
-            HeartbeatResponse,
-        )
-        return self._is_lost(response.error_code)
+        return self._member.must_rejoin()
 
     def committed(self, partitions: list[int]) -> dict[int, int]:
         """The group's committed offsets; partitions without one are left out."""
@@ -89,93 +57,49 @@ class GroupMembership:
             self._client,
             self._group,
             {(self._topic, i): o for i, o in offsets.items()},
-            (self._member_id, self._generation),
+            (self._member.member_id, self._member.generation),
         )
-        if error and error not in _REJOIN:
+        if error and error not in REJOIN:
             check(error, f"group {self._group}")
 
     def leave(self) -> None:
         """Leave the group, so that other members need not wait for the session timeout."""
-        member = LeaveGroupRequest.MemberIdentity(member_id=self._member_id)
-        request = LeaveGroupRequest(
-            group_id=self._group, member_id=self._member_id, members=[member]
-        )
-        self._client.coordinator(self._group).send(request, LeaveGroupResponse)
+        self._member.leave()
 
-    def _join(self) -> JoinGroupResponse | None:
-        subscription = ConsumerProtocolSubscription(topics=[self._topic])
-        protocol = JoinGroupRequest.Protocol(
-            name=_PROTOCOL, metadata=_VERSION.pack(1) + subscription.encode(1)
-        )
-        request = JoinGroupRequest(
-            group_id=self._group,
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
-            member_id=self._member_id,
-            protocol_type="consumer",
-            protocols=[protocol],
-        )
-        response = self._client.coordinator(self._group).send(request, JoinGroupResponse)
-        if response.error_code == Error.MEMBER_ID_REQUIRED:
-            self._member_id = response.member_id
-            return None
-        if self._is_lost(response.error_code):
-            return None
-        self._member_id, self._generation = response.member_id, response.generation_id
-        return response
 
-    def _sync(self, joined: JoinGroupResponse) -> list[int] | None:
-        shares: dict[str, list[int]] = {}
-        if joined.leader == self._member_id and not joined.skip_assignment:
-            shares = self._shares(joined)
-        request = SyncGroupRequest(
-            group_id=self._group,
-            generation_id=self._generation,
-            member_id=self._member_id,
-            protocol_type="consumer",
-            protocol_name=joined.protocol_name,
-            assignments=[
-                SyncGroupRequest.Assignment(member_id=member, assignment=self._assignment(share))
-                for member, share in shares.items()
-            ],
-        )
-        response = self._client.coordinator(self._group).send(request, SyncGroupResponse)
-        if self._is_lost(response.error_code):
-            return None
-        return self._mine(response.assignment)
+class RangeProtocol:
+    """The consumer protocol with Kafka's range assignor, for one topic."""
 
-    def _shares(self, joined: JoinGroupResponse) -> dict[str, list[int]]:
-        """Assign consecutive partitions to each subscriber, as Kafka's range assignor."""
+    protocol_type = "consumer"
+    name = "range"
+
+    def __init__(self, client: Client, topic: str) -> None:
+        self._client, self._topic = client, topic
+
+    def metadata(self) -> bytes:
+        """The subscription."""
+        return _VERSION.pack(1) + ConsumerProtocolSubscription(topics=[self._topic]).encode(1)
+
+    def assign(self, members: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Assign consecutive partitions to each subscriber."""
         subscribers = sorted(
-            member.member_id
-            for member in joined.members
-            if self._topic in _decoded(ConsumerProtocolSubscription, member.metadata).topics
+            member
+            for member, metadata in members.items()
+            if self._topic in _decoded(ConsumerProtocolSubscription, metadata).topics
         )
         count = len(self._client.topic(self._topic).partitions)
         size, extra = divmod(count, len(subscribers))
-        shares: dict[str, list[int]] = {member.member_id: [] for member in joined.members}
+        shares: dict[str, list[int]] = {member: [] for member in members}
         start = 0
         for rank, member in enumerate(subscribers):
             end = start + size + (rank < extra)
             shares[member], start = list(range(start, end)), end
-        return shares
+        return {member: self._assignment(share) for member, share in shares.items()}
 
     def _assignment(self, partitions: list[int]) -> bytes:
         part = ConsumerProtocolAssignment.TopicPartition(topic=self._topic, partitions=partitions)
         assignment = ConsumerProtocolAssignment(assigned_partitions=[part] if partitions else [])
         return _VERSION.pack(1) + assignment.encode(1)
-
-    def _mine(self, assignment: bytes) -> list[int]:
-        return [i for topic, i in decode_assignment(assignment) if topic == self._topic]
-
-    def _is_lost(self, error_code: int) -> bool:
-        error = Error(error_code)
-        if error not in _REJOIN:
-            check(error_code, f"group {self._group}")
-            return False
-        if error is Error.UNKNOWN_MEMBER_ID:
-            self._member_id = ""
-        return True
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from pathlib import Path
+
 from wirekafka.config.address import Address
 from wirekafka.config.option import ConfigError
 from wirekafka.config.sources import Sources
@@ -11,8 +14,15 @@ METRICS_HOSTS = "wirekafka.metrics.hosts"
 CONSOLE_LISTENER = "wirekafka.console.listener"
 CONSOLE_CHANGES = "wirekafka.console.allow.changes"
 CONSOLE_CLIENT = "wirekafka.console.command.config"
+SCHEMA_REGISTRY_LISTENER = "wirekafka.schema.registry.listener"
+SCHEMA_REGISTRY_CLIENT = "wirekafka.schema.registry.command.config"
+SCHEMA_REGISTRY_CERTIFICATE = "wirekafka.schema.registry.certificate"
+SCHEMA_REGISTRY_KEY = "wirekafka.schema.registry.key"
 NEW_DIRECTORIES = "wirekafka.new.log.dirs"
 TIER = "wirekafka.tier"
+SCHEMA_REGISTRY = "confluent.schema.registry.url"
+SCHEMA_REGISTRY_CREDENTIALS = "confluent.basic.auth.credentials.source"
+SCHEMA_REGISTRY_USER = "confluent.basic.auth.user.info"
 OWN = {
     METRICS_LISTENER: "Where metrics and health are served over HTTP, as PORT on 127.0.0.1 or "
     "HOST:PORT; not set, they are not served. As `serve --metrics`.",
@@ -24,12 +34,26 @@ OWN = {
     "As `serve --allow-changes`.",
     CONSOLE_CLIENT: "A file with the properties of a Kafka client, by which the console connects "
     "to this broker. As `serve --console-config`.",
+    SCHEMA_REGISTRY_LISTENER: "Where the schema registry is served over HTTP, as PORT on 127.0.0.1 "
+    "or HOST:PORT; not set, it is not served. As `serve --schema-registry`.",
+    SCHEMA_REGISTRY_CLIENT: "A file with the properties of a Kafka client, by which the schema "
+    "registry connects to this broker. As `serve --schema-registry-config`.",
+    SCHEMA_REGISTRY_CERTIFICATE: "A file of PEM with the certificate of the schema registry's "
+    "listener, which has TLS then.",
+    SCHEMA_REGISTRY_KEY: "A file of PEM with the key of this certificate; not set, the "
+    "certificate's file has it.",
     NEW_DIRECTORIES: "Directories of `log.dirs` that this node may format beside others that it "
     "has used before. Another one without `meta.properties` is taken for a disk that is not "
     "mounted, and the node does not start. As `serve --new-directory`.",
     TIER: "The URL of an object store for tiered topics, such as s3://bucket/prefix or "
     "file:///mnt/tier; it stands for the class of a plugin and its options, which must not be set "
     "then. As `serve --tier`, which sets remote.log.storage.system.enable as well.",
+    SCHEMA_REGISTRY: "The URL of the schema registry, or the URLs of its instances separated by "
+    "commas, that is asked about the schemas of records in topics with "
+    "`confluent.value.schema.validation` or `confluent.key.schema.validation`.",
+    SCHEMA_REGISTRY_CREDENTIALS: "Where the user of that registry is found: `USER_INFO` is in the "
+    "next setting, `URL` (the default) before the host of the URL, as http://user:password@host.",
+    SCHEMA_REGISTRY_USER: "The user of that registry, as `user:password`.",
 }
 """The meaning of each setting, by name. All are static: set by file, environment or command
 line."""
@@ -61,9 +85,43 @@ def console_allows_changes(sources: Sources) -> bool:
     return text == "true"
 
 
+def schema_registry_listener(sources: Sources) -> Address | None:
+    """The address of the schema registry; None if there is none. Raises ConfigError."""
+    return _listener(sources, SCHEMA_REGISTRY_LISTENER)
+
+
 def tier_url(sources: Sources) -> str | None:
     """The URL of the object store of tiered topics; None if it is configured as in Kafka."""
     return sources.static_value(TIER) or None
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryAccess:
+    """A schema registry as a client reaches it: its URLs, and a user or an empty name."""
+
+    url: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+    certificate: Path | None = None
+    """The file of the certificate that it shows; None if an authority vouches for it."""
+
+
+def schema_registry(sources: Sources) -> RegistryAccess | None:
+    """The registry that validates schemas; None if none is configured. Raises ConfigError."""
+    url = (sources.static_value(SCHEMA_REGISTRY) or "").strip()
+    source = (sources.static_value(SCHEMA_REGISTRY_CREDENTIALS) or "URL").strip()
+    if not url:
+        return None
+    match source:
+        case "URL":
+            return RegistryAccess(url)
+        case "USER_INFO":
+            info = sources.static_value(SCHEMA_REGISTRY_USER) or ""
+            user, colon, password = info.partition(":")
+            if not colon:
+                raise ConfigError(SCHEMA_REGISTRY_USER, "[hidden]", "expected user:password")
+            return RegistryAccess(url, user, password)
+    raise ConfigError(SCHEMA_REGISTRY_CREDENTIALS, source, "expected URL or USER_INFO")
 
 
 def new_directories(sources: Sources) -> tuple[str, ...]:

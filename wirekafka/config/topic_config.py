@@ -20,10 +20,12 @@ class TopicConfig(TopicOptions):
     Immutable. Each row of `TopicOptions` is a slot, which reads as fast as any attribute.
     """
 
-    __slots__ = (*_DEFAULTS, "stores_as_sent")
+    __slots__ = (*_DEFAULTS, "stores_as_sent", "validates_schemas")
 
     stores_as_sent: bool
     """Whether the log stores batches unchanged, whatever keys and past timestamps they have."""
+    validates_schemas: bool
+    """Whether clients' records must name schemas that are registered for the topic."""
 
     def __init__(self, **values: Any) -> None:
         """Take values by attribute, parsed and checked. Raises TypeError for an unknown option."""
@@ -33,11 +35,17 @@ class TopicConfig(TopicOptions):
             object.__setattr__(self, attribute, values.get(attribute, default))
         object.__setattr__(
             self,
+            "validates_schemas",
+            self.confluent_key_schema_validation or self.confluent_value_schema_validation,
+        )
+        object.__setattr__(
+            self,
             "stores_as_sent",
             (
                 self.compression_type == "producer"
                 and not self.is_compacted
                 and not self.is_stamped_on_append
+                and not self.validates_schemas
                 and self.message_timestamp_before_max_ms == _FOREVER_MS
             ),
         )

@@ -10,23 +10,21 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from wirekafka.client.client import CliError
-from wirekafka.config.client_config import ClientConfig
-from wirekafka.console.pool import ClientPool
+from wirekafka.client.credentials import with_credentials
+from wirekafka.client.pool import ClientPool
+from wirekafka.console.registry_access import registry_of
 from wirekafka.console.settings import ConsoleSettings
 from wirekafka.console.source import Source
 
+if TYPE_CHECKING:
+    from wirekafka.client.schema_registry import SchemaRegistry
+
+CLIENT_ID = "wirekafka-console"
 COOKIE = "wirekafka_console"
 _MOST_SESSIONS = 50
 _IDLE_S = 8 * 3600
-MECHANISMS = {
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-}
-"""The login module of each mechanism that takes a name and a password, the strongest first."""
-
 OpenSource = Callable[[ClientPool], Source]
 """Begins to collect a `Source` of a cluster, with the clients of one user."""
 
@@ -38,9 +36,13 @@ class UserAccount:
     user: str | None
     pool: ClientPool
     source: Source
+    registry: SchemaRegistry | None = None
+    """The schema registry with the rights of the user; None if the console has none."""
 
     def close(self) -> None:
         """End its connections."""
+        if self.registry is not None:
+            self.registry.close()
         self.source.close()
         self.pool.close()
 
@@ -57,8 +59,9 @@ class SessionAccounts:
         self._sessions: OrderedDict[str, tuple[UserAccount, float]] = OrderedDict()
         self._shared: UserAccount | None = None
         if not settings.asks_for_login:
-            pool = ClientPool(settings.bootstrap, settings.config)
-            self._shared = UserAccount(None, pool, open_source(pool))
+            pool = ClientPool(settings.bootstrap, settings.config, CLIENT_ID)
+            registry = registry_of(settings)
+            self._shared = UserAccount(None, pool, open_source(pool), registry)
 
     def of(self, session: str) -> UserAccount | None:
         """The account of a session, None if the visitor has to log in."""
@@ -77,11 +80,12 @@ class SessionAccounts:
 
     def log_in(self, user: str, password: str) -> str:
         """Begin a session of a user; returns its name. Raises CliError if a broker refuses."""
-        config = with_credentials(self._settings.config, user, password)
-        pool = ClientPool(self._settings.bootstrap, config)
+        config = with_credentials(self._settings.config, user, password, "the login page")
+        pool = ClientPool(self._settings.bootstrap, config, CLIENT_ID)
         with pool.client() as client:
             client.any()
-        account = UserAccount(user, pool, self._open_source(pool))
+        registry = registry_of(self._settings, user, password)
+        account = UserAccount(user, pool, self._open_source(pool), registry)
         session = secrets.token_urlsafe(32)
         with self._lock:
             self._sessions[session] = (account, time.monotonic())
@@ -118,22 +122,3 @@ class SessionAccounts:
             del self._sessions[session]
             ended.append(account)
         return ended
-
-
-def with_credentials(config: ClientConfig | None, user: str, password: str) -> ClientConfig:
-    """A client's configuration that logs in as a user. Raises CliError for its mechanism."""
-    settings = {} if config is None else config.sources.static
-    mechanism = "GSSAPI" if config is None else config.sasl_mechanism
-    module = MECHANISMS.get(mechanism)
-    if module is None:
-        raise CliError(f"no login by name and password with sasl.mechanism={mechanism}")
-    if not (user + password).isprintable():
-        raise CliError("a name or password with control characters is not supported")
-    values = {name: setting.text for name, setting in settings.items()}
-    login = f"{module} required username={_quoted(user)} password={_quoted(password)};"
-    return ClientConfig(values | {"sasl.jaas.config": login}, "the login page")
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

@@ -62,10 +62,11 @@ _STATIC = Path(__file__).parent / "static"
 
 def create(settings: ConsoleSettings, accounts: SessionAccounts) -> Starlette:
     """The application; `accounts` are closed by who has opened them."""
-    renderer = Renderer([module.LINK for module in SECTIONS])
+    sections = sections_of(settings)
+    renderer = Renderer([module.LINK for module in sections])
     renderer.warm_up()
     pages = Pages(settings, accounts, renderer)
-    routes = [pages.route(entry) for module in SECTIONS for entry in module.ENTRIES]
+    routes = [pages.route(entry) for module in sections for entry in module.ENTRIES]
     application = Starlette(
         routes=[
             *routes,
@@ -76,6 +77,15 @@ def create(settings: ConsoleSettings, accounts: SessionAccounts) -> Starlette:
     )
     application.add_middleware(_Guard, hosts=_hosts(settings))
     return application
+
+
+def sections_of(settings: ConsoleSettings) -> Sequence[ModuleType]:
+    """The modules of the pages that a console has."""
+    if settings.schema_registry is None:
+        return SECTIONS
+    from wirekafka.console.pages import schema_changes
+
+    return (*SECTIONS[:2], schema_changes, *SECTIONS[2:])
 
 
 def _not_found(pages: Pages) -> Any:

@@ -12,7 +12,10 @@ import asyncio
 import logging
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from wirekafka.client.credentials import MECHANISMS
+from wirekafka.client.pool import ClientPool
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.client_config import ClientConfig
@@ -21,19 +24,22 @@ from wirekafka.config.option import ConfigError
 from wirekafka.config.own import (
     CONSOLE_CLIENT,
     CONSOLE_LISTENER,
+    SCHEMA_REGISTRY_CERTIFICATE,
     console_allows_changes,
     console_listener,
 )
-from wirekafka.console.access import MECHANISMS
 from wirekafka.console.insight import Inside
-from wirekafka.console.pool import ClientPool
 from wirekafka.console.sampler import Sampler
+from wirekafka.console.service import console_server
 from wirekafka.console.settings import LOOPBACK, ConsoleSettings
 from wirekafka.console.source import Source
-from wirekafka.console.web_server import WebServer
 from wirekafka.server.monitoring.service import Monitoring
 from wirekafka.server.monitoring.wire_tap import WireWatches
 from wirekafka.server.node import Node
+from wirekafka.web.web_server import WebServer
+
+if TYPE_CHECKING:
+    from wirekafka.registry.built_in import BuiltInRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -43,26 +49,36 @@ _HAND_OVER_S = 0.001
 class BuiltInConsole:
     """A console that runs while its node serves."""
 
-    def __init__(self, config: BrokerConfig, authority: Path | None) -> None:
-        """`authority` is the certificate that `--secure` has made. Raises ConfigError."""
+    counts_requests = True
+
+    def __init__(
+        self, config: BrokerConfig, authority: Path | None, registry: BuiltInRegistry | None = None
+    ) -> None:
+        """`authority` is the certificate that `--secure` has made. Raises ConfigError.
+
+        `registry` is the schema registry of the same broker, which serves before the console.
+        """
         if "broker" not in config.process_roles:
             raise ConfigError(CONSOLE_LISTENER, None, "only a broker has a console")
         self._listener = listeners(config).bound[0]
         self._client = _client_config(config, self._listener, authority)
-        self._config = config
+        self._config, self._registry = config, registry
         self._server: WebServer | None = None
         self._inside: Inside | None = None
 
-    def serving(self, node: Node, monitoring: Monitoring) -> None:
+    def serving(self, node: Node, monitoring: Monitoring | None) -> None:
         """Serve pages; call it on the node's event loop. Raises OSError."""
         address = console_listener(self._config.sources)
-        assert address is not None and monitoring.lag is not None
+        assert address is not None and monitoring is not None and monitoring.lag is not None
         host, port = node.address
+        certificate = self._config.sources.static_value(SCHEMA_REGISTRY_CERTIFICATE)
         settings = ConsoleSettings(
             bootstrap=str(Address("127.0.0.1" if host in ANYWHERE else host, port)),
             address=address,
             config=self._client,
             allow_changes=console_allows_changes(self._config.sources),
+            schema_registry=None if self._registry is None else self._registry.url,
+            registry_certificate=Path(certificate) if certificate else None,
         )
         if address.host not in LOOPBACK:
             logger.warning("The console at http://%s is served without TLS", address)
@@ -75,16 +91,16 @@ class BuiltInConsole:
         def open_source(pool: ClientPool) -> Source:
             return Sampler(pool, inside, wire)
 
-        self._server = WebServer(settings, open_source)
+        self._server = console_server(settings, open_source)
         self._server.start()
         logger.info("The console is served at http://%s/", self._server.address)
 
-    def stopping(self) -> None:
+    async def stopping(self) -> None:
         """Serve no more pages."""
         if self._inside is not None:
             self._inside.close()
         if self._server is not None:
-            self._server.stop()
+            await asyncio.to_thread(self._server.stop)
 
 
 def _client_config(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from wirekafka.visible_text import visible
 
 _LINE_BYTES = 16
-_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\],:]|[^\s{}\[\],:"]+')
 _DEEPEST = 100
 _INDENT = "  "
 
@@ -21,6 +21,8 @@ class Form(StrEnum):
     """How bytes are displayed; AUTO chooses a fitting form."""
 
     AUTO = "auto"
+    DECODED = "decoded"
+    """By the schema that the bytes name; chosen by AUTO where there is a registry."""
     JSON = "json"
     TEXT = "text"
     HEX = "hex"
@@ -75,11 +77,11 @@ def _json_of(data: bytes) -> str | None:
         json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return visible(_indented(text))
+    return visible(indented(text))
 
 
-def _indented(text: str) -> str:
-    """Valid JSON with a line for each member; numbers and strings stay as they are written."""
+def indented(text: str) -> str:
+    """Valid JSON, or its start, with a line for each member; strings and numbers as written."""
     parts: list[str] = []
     depth = 0
     pieces = _PIECE.findall(text)

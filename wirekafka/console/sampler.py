@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.membership import TopicPartition
+from wirekafka.client.pool import ClientPool
 from wirekafka.config.option import ConfigError
 from wirekafka.console.offsets import LATEST, GroupListing, committed, list_groups, offsets_at
-from wirekafka.console.pool import ClientPool
 from wirekafka.console.render import now_ms
 from wirekafka.console.source import ClusterSample, GroupLag, Insight, Known, Unknown
 from wirekafka.console.summary import summary

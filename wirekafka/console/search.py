@@ -1,16 +1,18 @@
-"""Searches a whole topic for a text or for the value of a field in JSON."""
+"""Searches a whole topic for a text, the value of a field in JSON, or conditions on fields."""
 
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.codec.record import Record, iterate_body, record_bytes
+from wirekafka.console.conditions import FieldCondition
 from wirekafka.console.topic_reads import (
     EARLIEST,
     INFLATED_BYTES,
@@ -24,6 +26,7 @@ from wirekafka.console.topic_reads import (
     problem_of,
     seen_of,
 )
+from wirekafka.console.value_decoder import ABSENT, ValueDecoder
 from wirekafka.errors import KafkaError
 
 MOST_MATCHES = 500
@@ -32,6 +35,8 @@ _AT_ONCE = 16
 _PARTITION_BYTES = 1 << 20
 _LARGEST_JSON_BYTES = 4 << 20
 _PAUSE_S = 0.001
+_STEP_S = 0.7
+"""How long records are examined before progress is reported, within a batch if need be."""
 _MISSING = object()
 
 
@@ -103,6 +108,45 @@ class FieldQuery:
         return any(_is_equal(found, wanted) for wanted in self._wanted)
 
 
+class ConditionQuery:
+    """Conditions on the fields of decoded keys and values, all of which must hold."""
+
+    def __init__(self, conditions: Sequence[FieldCondition], decoder: ValueDecoder):
+        self._sides = [
+            (is_key, chosen)
+            for is_key in (True, False)
+            if (chosen := [each for each in conditions if each.is_key == is_key])
+        ]
+        self._decoder = decoder
+
+    def may_be_in(self, body: bytes) -> bool:
+        """Always: the bytes of a value differ from its text."""
+        return True
+
+    def matches(self, record: Record) -> bool:
+        """Whether all conditions hold for a record."""
+        for is_key, conditions in self._sides:
+            found = self._decoder.plain(record, is_key=is_key)
+            if found is ABSENT or not all(each.holds(found) for each in conditions):
+                return False
+        return True
+
+
+class AllQueries:
+    """Several queries, all of which must match; the cheapest first."""
+
+    def __init__(self, queries: Sequence[Query]):
+        self._queries = queries
+
+    def may_be_in(self, body: bytes) -> bool:
+        """Whether no query can be ruled out."""
+        return all(each.may_be_in(body) for each in self._queries)
+
+    def matches(self, record: Record) -> bool:
+        """Whether all queries match."""
+        return all(each.matches(record) for each in self._queries)
+
+
 @dataclass(slots=True)
 class SearchProgress:
     """The progress of a search, and its results since the previous progress."""
@@ -146,6 +190,7 @@ class Search:
         self._records = 0
         self._unreadable = 0
         self._failed: dict[int, str] = {}
+        self._until_s = math.inf
         self.positions: Positions = {}
         """Where another search would go on."""
 
@@ -191,22 +236,18 @@ class Search:
     def _step(self, positions: Positions, ends: Positions, matches: list[Seen]) -> Positions:
         """Fetch once and add matches; returns the next offset of each partition."""
         behind: Positions = dict(positions)
-        chunks = self._reads.fetch(positions, _PARTITION_BYTES)
-        for chunk in chunks:
+        self._until_s = math.inf
+        for chunk in self._reads.fetch(positions, _PARTITION_BYTES):
             index = chunk.partition
             if chunk.error:
                 self._failed[index] = chunk.error
                 behind[index] = ends[index]
                 continue
-            for header, batch, state in chunk.batches(positions[index]):
-                if len(matches) + self._found >= self._wish.most:
+            span = range(positions[index], ends[index])
+            for header, batch, state in chunk.batches(span.start):
+                behind[index] = self._in_batch(chunk, (header, batch, state), span, matches)
+                if behind[index] < header.end_offset:
                     break
-                behind[index] = header.end_offset
-                room = self._wish.most - self._found - len(matches)
-                for seen in self._in_batch(chunk, header, batch, state):
-                    if positions[index] <= seen.offset < ends[index] and room:
-                        matches.append(seen)
-                        room -= 1
         if behind == positions and not matches:
             self._failed |= dict.fromkeys(positions, "nothing could be read before the end")
             behind = {index: ends[index] for index in positions}
@@ -214,23 +255,43 @@ class Search:
         return behind
 
     def _in_batch(
-        self, chunk: Chunk, header: BatchHeader, batch: bytes, state: RecordTransaction
-    ) -> Iterator[Seen]:
+        self,
+        chunk: Chunk,
+        part: tuple[BatchHeader, bytes, RecordTransaction],
+        span: range,
+        matches: list[Seen],
+    ) -> int:
+        """Add a batch's matches within a span of offsets; returns the offset to go on from."""
+        header, batch, state = part
         if header.is_control:
-            return
+            return header.end_offset
         kept = self._wish.kept_bytes
         try:
             body = record_bytes(batch, header, limit_bytes=INFLATED_BYTES)
-            self._records += max(header.count, 0)
+            if span.start <= header.base_offset:
+                self._records += max(header.count, 0)
             if not self._query.may_be_in(body):
-                return
+                return header.end_offset
             for record in iterate_body(body, header):
+                if record.offset not in span:
+                    continue
+                if self._has_enough(matches):
+                    return record.offset
                 if self._query.matches(record):
-                    yield seen_of(chunk.partition, record, header, state, kept)
+                    matches.append(seen_of(chunk.partition, record, header, state, kept))
         except KafkaError as error:
             self._unreadable += 1
-            if self._unreadable == 1:
-                yield problem_of(chunk.partition, header, state, error)
+            if self._unreadable == 1 and header.base_offset in span:
+                matches.append(problem_of(chunk.partition, header, state, error))
+        return header.end_offset
+
+    def _has_enough(self, matches: list[Seen]) -> bool:
+        """Whether a step ends before the next record; it examines one at least."""
+        now_s = time.monotonic()
+        if self._until_s == math.inf:
+            # From the first record on: to inflate a batch once more takes time, too.
+            self._until_s = now_s + _STEP_S
+        return now_s > self._until_s or self._found + len(matches) >= self._wish.most
 
     def _progress(self, total: int, matches: list[Seen], end: str = "") -> SearchProgress:
         return SearchProgress(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
@@ -35,6 +36,10 @@ class ConsoleSettings:
     """Names in Host headers that are accepted besides the loopback's names and `address`."""
     prices: Prices = Prices()
     """Of storage, for the cost of tiered topics."""
+    schema_registry: str | None = None
+    """The URL of a schema registry, or of several instances with commas between."""
+    registry_certificate: Path | None = None
+    """The certificate of a registry in this process, which is trusted whatever its name is."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Signs the tokens of forms; new at each start."""
 

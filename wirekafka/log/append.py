@@ -10,6 +10,8 @@ from typing import NamedTuple
 from wirekafka.codec.batch import BatchHeader, Buffer
 from wirekafka.errors import Error, KafkaError
 
+_SHOWN_ERRORS = 3
+
 
 class Origin(Enum):
     """The origin of a batch: batches of clients are validated, batches of coordinators trusted."""
@@ -32,8 +34,8 @@ class Append:
     guard: object | None = None
     transaction_version: int = 0
     defers: bool = False
-    """Whether a batch that inflates to more than a MiB raises `TakesLong`: `ahead` is then computed
-    first."""
+    """Whether a batch that inflates to more than a MiB, or whose schemas must be looked up, raises
+    `TakesLong`: `ahead` is then computed first."""
     long_crc: int = -1
     """The checksum of the last batch that raised `TakesLong`, whose check is not begun again."""
     ahead: Checked | None = None
@@ -41,7 +43,8 @@ class Append:
 
 
 class TakesLong(Exception):
-    """A client's batch inflates to more than may be checked while other requests wait."""
+    """A client's batch inflates to more than may be checked while other requests wait, or its
+    schemas must be looked up."""
 
 
 class Checked(NamedTuple):
@@ -93,6 +96,19 @@ class RecordsRefused(KafkaError):
 def invalid_record(detail: str) -> RecordsRefused:
     """INVALID_RECORD for a batch that contradicts its header or Kafka's rules."""
     return RecordsRefused(Error.INVALID_RECORD, detail)
+
+
+def invalid_records(errors: Sequence[tuple[int, str]]) -> RecordsRefused:
+    """INVALID_RECORD for single records, given by index and message, with Kafka's summary."""
+    shown = ", ".join(
+        f"RecordError(batchIndex={index}, message='{message}')"
+        for index, message in errors[:_SHOWN_ERRORS]
+    )
+    message = (
+        f"One or more records have been rejected due to {len(errors)} record errors in total,"
+        f" and only showing the first three errors at most: [{shown}]"
+    )
+    return RecordsRefused(Error.INVALID_RECORD, message, message, errors)
 
 
 def too_large(size_bytes: int, limit_bytes: int) -> RecordsRefused:

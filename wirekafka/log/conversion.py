@@ -22,7 +22,16 @@ from wirekafka.codec.record import BatchOptions, Record, encode_batch, iterate_b
 from wirekafka.codec.walk import Outline, outlines
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.append import Append, Checked, Origin, RecordsRefused, invalid_record, too_large
+from wirekafka.log.append import (
+    Append,
+    Checked,
+    Origin,
+    RecordsRefused,
+    TakesLong,
+    invalid_record,
+    invalid_records,
+    too_large,
+)
 
 _CODECS = {
     "uncompressed": Codec.NONE,
@@ -32,10 +41,9 @@ _CODECS = {
     "zstd": Codec.ZSTD,
 }
 _NO_TIMESTAMPS = "One or more records have been rejected due to invalid timestamp"
-_SHOWN_ERRORS = 3
-_MOST_ERRORS = 10_000
+MOST_ERRORS = 10_000
 """How many records are named in a response; Kafka names all, however many."""
-_MOST_HELD_BYTES = 32 << 20
+MOST_HELD_BYTES = 32 << 20
 """The most bytes of inflated records in a batch that is converted or checked record by record: the
 records are held in memory, and twice where they are compressed anew."""
 
@@ -58,11 +66,15 @@ def convert(incoming: Incoming) -> Checked:
     """The batch as this topic stores it.
 
     Raises RecordsRefused: INVALID_RECORD or INVALID_TIMESTAMP with the records at fault,
-    MESSAGE_TOO_LARGE when the batch is too large after recompression.
+    MESSAGE_TOO_LARGE when the batch is too large after recompression. Raises TakesLong if the
+    append defers long checks and the records' schemas must be looked up.
     """
     view, header, _, append, config, _ = incoming
     if append.ahead is not None:
         return append.ahead
+    if config.validates_schemas and append.defers:
+        append.long_crc = header.crc
+        raise TakesLong
     is_create_time = config.message_timestamp_type == "CreateTime"
     newest = header.max_timestamp
     if append.origin is Origin.CLIENT:
@@ -124,7 +136,7 @@ def _refuse_records(
     errors: list[tuple[int, str]] = []
     has_bad_timestamp = False
     for index, (offset, timestamp, has_key) in enumerate(found):
-        if len(errors) == _MOST_ERRORS:
+        if len(errors) == MOST_ERRORS:
             break
         if needs_keys and not has_key:
             errors.append(
@@ -146,15 +158,7 @@ def _refuse_records(
     if has_bad_timestamp:
         raise RecordsRefused(Error.INVALID_TIMESTAMP, _NO_TIMESTAMPS, _NO_TIMESTAMPS, errors)
     if errors:
-        shown = ", ".join(
-            f"RecordError(batchIndex={index}, message='{message}')"
-            for index, message in errors[:_SHOWN_ERRORS]
-        )
-        message = (
-            f"One or more records have been rejected due to {len(errors)} record errors in total,"
-            f" and only showing the first three errors at most: [{shown}]"
-        )
-        raise RecordsRefused(Error.INVALID_RECORD, message, message, errors)
+        raise invalid_records(errors)
 
 
 def _claims_append_time(incoming: Incoming) -> RecordsRefused:
@@ -166,7 +170,7 @@ def _claims_append_time(incoming: Incoming) -> RecordsRefused:
             f" value={len(record.value or b'')} bytes). Producer should not set timestamp type to"
             " LogAppendTime.",
         )
-        for index, record in enumerate(islice(_decoded(incoming), _MOST_ERRORS))
+        for index, record in enumerate(islice(_decoded(incoming), MOST_ERRORS))
     ]
     return RecordsRefused(Error.INVALID_TIMESTAMP, _NO_TIMESTAMPS, _NO_TIMESTAMPS, errors)
 
@@ -229,7 +233,7 @@ def _records_of(incoming: Incoming) -> bytes | memoryview:
         return incoming.body
     limit_bytes = DEFAULT_LIMIT_BYTES
     if incoming.append.origin is Origin.CLIENT:
-        limit_bytes = _MOST_HELD_BYTES
+        limit_bytes = MOST_HELD_BYTES
     try:
         return record_bytes(incoming.view, incoming.header, limit_bytes=limit_bytes)
     except KafkaError as error:

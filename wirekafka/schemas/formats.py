@@ -24,7 +24,7 @@ def parse_stored(
     Raises SchemaError.
     """
     if format is Format.AVRO:
-        from wirekafka.schemas import avro_schema
+        from wirekafka.schemas.avro import schema as avro_schema
 
         return avro_schema.parse_stored(text, dependencies)
     return parse(format, text, dependencies)
@@ -33,15 +33,15 @@ def parse_stored(
 def _parser(format: Format) -> Parser:
     match format:
         case Format.AVRO:
-            from wirekafka.schemas import avro_schema
+            from wirekafka.schemas.avro import schema as avro_schema
 
             return avro_schema.parse
         case Format.JSON:
-            from wirekafka.schemas import json_schema
+            from wirekafka.schemas.json import schema as json_schema
 
             return json_schema.parse
         case Format.PROTOBUF:
-            from wirekafka.schemas import protobuf_schema
+            from wirekafka.schemas.protobuf import schema as protobuf_schema
 
             return protobuf_schema.parse
     assert_never(format)

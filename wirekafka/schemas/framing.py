@@ -22,6 +22,13 @@ class Framed:
     id: int | None = None
     guid: UUID | None = None
 
+    @property
+    def reference(self) -> int | UUID:
+        """The GUID, or else the id."""
+        reference = self.id if self.guid is None else self.guid
+        assert reference is not None
+        return reference
+
 
 def framed(
     data: bytes, header: str = VALUE_SCHEMA_ID, headers: Iterable[tuple[str, bytes | None]] = ()
@@ -32,12 +39,18 @@ def framed(
     """
     for name, value in headers:
         if name == header and value is not None:
-            if len(value) == _GUID_BYTES and value[0] == _GUID_MAGIC:
-                return Framed(data, guid=UUID(bytes=value[1:]))
-            if len(value) == _ID.size and value[0] == _ID_MAGIC:
-                return Framed(data, id=_ID.unpack(value)[1])
+            found = _prefixed(value)
+            if found is not None:
+                # The header of a Protobuf message ends with the indexes of its type.
+                return Framed(found.payload + data, found.id, found.guid)
+    return _prefixed(data)
+
+
+def _prefixed(data: bytes) -> Framed | None:
     if len(data) >= _ID.size and data[0] == _ID_MAGIC:
-        return Framed(data[_ID.size :], id=_ID.unpack_from(data)[1])
+        id = _ID.unpack_from(data)[1]
+        # No registry gives negative ids: numbers of 8 bytes may look so.
+        return None if id < 0 else Framed(data[_ID.size :], id=id)
     if len(data) >= _GUID_BYTES and data[0] == _GUID_MAGIC:
         return Framed(data[_GUID_BYTES:], guid=UUID(bytes=data[1:_GUID_BYTES]))
     return None

@@ -44,7 +44,9 @@ class Dependency:
 class ParsedSchema(Protocol):
     """A schema of one format. Two schemas are equal if their canonical texts are."""
 
-    format: Format
+    @property
+    def format(self) -> Format:
+        """The format of its text."""
 
     @property
     def canonical(self) -> str:

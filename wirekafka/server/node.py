@@ -13,8 +13,12 @@ from wirekafka.apis.shared import registry
 from wirekafka.apis.shared.routes import CONTROLLERS
 from wirekafka.broker import Broker
 from wirekafka.clock import Clock
+from wirekafka.codec.batch import Buffer
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.endpoints import listeners as addresses
+from wirekafka.config.own import RegistryAccess, schema_registry
+from wirekafka.config.topic_config import TopicConfig
+from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
 from wirekafka.log.directories.log_directory import UnusableDirectory
 from wirekafka.log.files import Disk, RealDisk
@@ -22,6 +26,7 @@ from wirekafka.metadata.bootstrap import FirstUsers
 from wirekafka.metadata.broker.claim import check_cluster, check_formatted
 from wirekafka.metadata.broker.source import Foundation
 from wirekafka.metadata.controller.registration import Endpoint
+from wirekafka.replication.partition.schema_refusal import refusal_without_registry
 from wirekafka.replication.raft.metadata_log import Sync
 from wirekafka.server.background import recovery_pool
 from wirekafka.server.background.housekeeping import Housekeeping
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
     from wirekafka.metrics.measures import Measures
     from wirekafka.server.connections.connection import Connection
     from wirekafka.server.connections.request_memory import LimitedOwner
+    from wirekafka.server.schema_look_ups import SchemaLookUps
     from wirekafka.server.tiering.tiering import Tiering
     from wirekafka.server.tiering.work import Run
     from wirekafka.tiered.store import Store
@@ -125,6 +131,10 @@ class Node:
         self._links: BrokerLinks | None = None
         self.tiering: Tiering | None = None
         """Tiered storage; None while it is not enabled."""
+        self.schema_registry: RegistryAccess | None = schema_registry(config.sources)
+        """The registry that validates schemas; None if there is none."""
+        self._schemas: SchemaLookUps | None = None
+        """Opened by the first batch with schemas to validate."""
         self.failure: Exception | None = None
         """The error after which the node must be stopped, or None."""
         self.on_failure: Callable[[], None] = _ignore
@@ -184,6 +194,7 @@ class Node:
             broker.dynamic.applied = partial(self._bindings.configured, clients)
             self._connect_to_brokers()
             self._open_tiering()
+            self._check_schemas()
             # A broker that cannot serve must not register: it would be given leaderships.
             await clients.prepare(broker)
             if nodes.listeners:
@@ -277,7 +288,25 @@ class Node:
             run = self._platform.store_run or run_inline
         self.tiering = self.broker.tiering = Tiering(self.broker, layout, run)
 
+    def _check_schemas(self) -> None:
+        """Have the broker validate the schemas of topics, once a batch has any."""
+
+        async def refusal(
+            records: Buffer, topic: str, config: TopicConfig, check_apart: Sync
+        ) -> KafkaError | None:
+            if self._schemas is None:
+                if self.schema_registry is None:
+                    return await refusal_without_registry(records, topic, config, check_apart)
+                from wirekafka.server.schema_look_ups import SchemaLookUps
+
+                self._schemas = SchemaLookUps(self.schema_registry, self.broker.clock)
+            return await self._schemas.checks.refusal(records, topic, config, check_apart)
+
+        self.broker.schema_refusal = refusal
+
     def _stop_periodic_work(self) -> None:
+        if self._schemas is not None:
+            self._schemas.stop()
         if self._housekeeping is not None:
             self._housekeeping.stop()
         if self.tiering is not None:

@@ -9,7 +9,7 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -57,13 +57,16 @@ class DirectoryFormat:
 
 
 class Companion(Protocol):
-    """A service in the process of a broker that reads its counters: the console."""
+    """A service in the process of a broker, beside it: the console, or the schema registry."""
 
-    def serving(self, node: Node, monitoring: Monitoring) -> None:
-        """Begin; clients are served. Raises ConfigError."""
+    counts_requests: bool
+    """Whether it reads the broker's counters."""
 
-    def stopping(self) -> None:
-        """End; the node is about to stop."""
+    def serving(self, node: Node, monitoring: Monitoring | None) -> None:
+        """Begin; clients are served. Raises ConfigError, OSError."""
+
+    async def stopping(self) -> None:
+        """End; the node is about to stop, and still serves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,7 @@ class Attended:
 
     ready: Callable[[str], None] | None = None
     """Called with the first listener's address once clients are served."""
-    companion: Companion | None = None
+    companions: Sequence[Companion] = ()
     stops_at_eof: bool = False
     """Whether the end of standard input, which has to be a pipe, stops the node too."""
 
@@ -94,7 +97,7 @@ def run(
 
 
 async def _serve(config: BrokerConfig, new: DirectoryFormat, attended: Attended) -> int:
-    companion = attended.companion
+    companions = attended.companions
     should_stop = _stop_requests(attended.stops_at_eof)
     for name, source in config.unknown:
         proposal = did_you_mean(name, (*BROKER, *OWN, *OF_THE_AUTHORIZER), closeness=0.8)
@@ -104,7 +107,7 @@ async def _serve(config: BrokerConfig, new: DirectoryFormat, attended: Attended)
         logger.warning(
             "%s (from %s) has no effect: %s", setting.name, setting.source, setting.reason
         )
-    monitoring = _monitoring(config, companion is not None)
+    monitoring = _monitoring(config, any(each.counts_requests for each in companions))
     platform = _platform(new, monitoring)
     has_broker = "broker" in config.process_roles
     node = Node(config, platform) if has_broker else ControllerNode(config, platform)
@@ -119,12 +122,13 @@ async def _serve(config: BrokerConfig, new: DirectoryFormat, attended: Attended)
         monitoring.serving(node)
     control = None
     if isinstance(node, Node):
-        if companion is not None and monitoring is not None:
-            try:
+        try:
+            for companion in companions:
                 companion.serving(node, monitoring)
-            except (ConfigError, OSError):
-                await _stop(node)
-                raise
+        except (ConfigError, OSError):
+            await _end(companions)
+            await _stop(node)
+            raise
         _follow_request_logger(node.pipeline)
         control = LocalSocket(node.broker, None if monitoring is None else monitoring.lag)
         await control.start()
@@ -140,8 +144,7 @@ async def _serve(config: BrokerConfig, new: DirectoryFormat, attended: Attended)
     await should_stop.wait()
     logger.info("Stopping")
     manager.stopping()
-    if companion is not None:
-        companion.stopping()
+    await _end(companions)
     if monitoring is not None:
         monitoring.stopping()
     if control is not None:
@@ -181,6 +184,11 @@ def _stop_requests(at_eof: bool) -> asyncio.Event:
 
         loop.add_reader(standard_input, read)
     return requested
+
+
+async def _end(companions: Sequence[Companion]) -> None:
+    for each in companions:
+        await each.stopping()
 
 
 async def _stop(node: Node | ControllerNode) -> int:

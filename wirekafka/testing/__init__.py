@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wirekafka.testing.groups import Group, Member
     from wirekafka.testing.hooks.traffic import Exchange, Traffic
     from wirekafka.testing.records import Record, StoredRecord
+    from wirekafka.testing.registry.schemas import DecodedRecord, Schemas
     from wirekafka.testing.share_locks import InFlightRecord
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Clock",
     "Cluster",
     "ClusterBroker",
+    "DecodedRecord",
     "Deny",
     "Exchange",
     "Group",
@@ -37,6 +39,7 @@ __all__ = [
     "Member",
     "Record",
     "Rule",
+    "Schemas",
     "Snapshot",
     "State",
     "StoredRecord",
@@ -49,6 +52,7 @@ _MODULES = {
     "Clock": "controlled_clock",
     "Cluster": "cluster.cluster",
     "ClusterBroker": "cluster.cluster_broker",
+    "DecodedRecord": "registry.schemas",
     "Deny": "acls",
     "Exchange": "hooks.traffic",
     "Group": "groups",
@@ -57,6 +61,7 @@ _MODULES = {
     "Member": "groups",
     "Record": "records",
     "Rule": "faults",
+    "Schemas": "registry.schemas",
     "Snapshot": "broker",
     "State": "faults",
     "StoredRecord": "records",

@@ -36,6 +36,9 @@ def main() -> int:
         metavar="KEY=VALUE",
         help="set a Kafka option; may be repeated",
     )
+    parser.add_argument(
+        "--schema-registry", action="store_true", help="start a schema registry beside the broker"
+    )
     arguments = parser.parse_args()
     topics = {
         name: int(count or 0)
@@ -62,9 +65,17 @@ def _started(
     """A broker, or a cluster if brokers are counted. Raises ValueError."""
     host = arguments.host
     if not arguments.brokers:
-        return Broker(topics=topics, host=host, port=arguments.port, config=config)
+        return Broker(
+            topics=topics,
+            host=host,
+            port=arguments.port,
+            schema_registry=arguments.schema_registry,
+            config=config,
+        )
     if arguments.port:
         raise ValueError("--port: the brokers of a cluster take free ports")
+    if arguments.schema_registry:
+        raise ValueError("--schema-registry: a cluster has none")
     return Cluster(
         arguments.brokers, arguments.controllers, topics=topics, host=host, config=config
     )

@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.prefixed_names import jaas_option
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wirekafka.protocol.create_acls import CreateAclsRequest
 from wirekafka.protocol.delete_acls import DeleteAclsRequest
+from wirekafka.registry.names import CLIENT_ID
 from wirekafka.security import client_settings
 from wirekafka.security.acl import Acl, Operation, PatternType, Permission, ResourceType
 from wirekafka.security.sasl.scram import FEWEST_ITERATIONS, LOGIN_MODULE, SHA_512
@@ -24,6 +26,7 @@ from wirekafka.testing.settings import OWNER, unknown
 
 _SALT_BYTES = 16
 _SUPER_USERS = "super.users"
+_SERVICE = CLIENT_ID
 _AUTHORIZER = "authorizer.class.name"
 
 
@@ -37,6 +40,8 @@ class Security:
     """None allows everything to everyone."""
     uses_tls: bool = False
     ca_pem: str | None = None
+    service_password: str | None = field(default=None, repr=False)
+    """The password of the schema registry's own user; None without one."""
 
     @classmethod
     def of(
@@ -57,6 +62,10 @@ class Security:
             stored = tuple(acl for each in given for acl in each.acls())
         return cls(dict(users or {}), stored, bool(tls))
 
+    def with_service(self) -> Security:
+        """Add a user for the schema registry, where clients log in."""
+        return replace(self, service_password=secrets.token_urlsafe(16)) if self.users else self
+
     @property
     def protocol(self) -> str:
         """The security protocol of the listener, which is its name as well."""
@@ -71,8 +80,9 @@ class Security:
         if self.acls is not None:
             settings.setdefault(_AUTHORIZER, STANDARD_AUTHORIZER)
         if _AUTHORIZER in settings:
-            others = settings.get(_SUPER_USERS, "")
-            settings[_SUPER_USERS] = f"{others};{OWNER}" if others else OWNER
+            services = [] if self.service_password is None else [f"User:{_SERVICE}"]
+            others = filter(None, [settings.get(_SUPER_USERS)])
+            settings[_SUPER_USERS] = ";".join([*others, OWNER, *services])
         if not self.uses_tls:
             return self
         from wirekafka.security import certificates
@@ -88,7 +98,8 @@ class Security:
     def establish(self, engine: Engine) -> None:
         """Create the users, and replace all ACLs. Raises KafkaError."""
         if self.users:
-            _create_users(engine, self.users)
+            services = {} if self.service_password is None else {_SERVICE: self.service_password}
+            _create_users(engine, {**self.users, **services})
         if self.acls is not None:
             _replace_acls(engine, self.acls)
 
@@ -110,6 +121,20 @@ class Security:
                 ca_pem=self.ca_pem,
             )
         )
+
+    def service_config(self) -> ClientConfig | None:
+        """How the schema registry connects; None where the broker is open."""
+        access = client_settings.ClientAccess(
+            bootstrap_servers="",
+            user=None if self.service_password is None else _SERVICE,
+            password=self.service_password or "",
+            mechanism=SHA_512.name,
+            ca_pem=self.ca_pem,
+        )
+        if access.security_protocol == "PLAINTEXT":
+            return None
+        properties = client_settings.java(access)
+        return ClientConfig({name: str(value) for name, value in properties.items()})
 
 
 def _create_users(engine: Engine, users: Mapping[str, str]) -> None:

@@ -30,6 +30,8 @@ from wirekafka.testing.setup import Setup
 
 if TYPE_CHECKING:
     from wirekafka.testing.control_port import ControlPort
+    from wirekafka.testing.registry.companion import CompanionRegistry
+    from wirekafka.testing.registry.schemas import Schemas
 
 
 class Broker(Operations, Lifecycle):
@@ -54,6 +56,7 @@ class Broker(Operations, Lifecycle):
         acls: Iterable[Allow] | None = None,
         tls: bool = False,
         tier: str | None = None,
+        schema_registry: bool = False,
         config: Mapping[str, object] | None = None,
         **options: object,
     ):
@@ -67,6 +70,7 @@ class Broker(Operations, Lifecycle):
         everything. tls: encrypt connections, with a certificate made for this broker.
         tier: "memory:" keeps closed segments of topics with remote.storage.enable=true in a store
         in this process, `Broker.tier`, which can be slowed down and made to fail.
+        schema_registry: serve a schema registry beside the broker, at `schema_registry_url`.
         config, options: Kafka's, as {"log.retention.ms": 1000} or log_retention_ms=1000.
 
         Raises ValueError for a name or value that Kafka rejects, TypeError for a wrong type.
@@ -76,7 +80,11 @@ class Broker(Operations, Lifecycle):
         """The object store of tiered topics; None without the argument `tier`."""
         if self.tier is not None:
             self._settings = {**SETTINGS, **self._settings}
-        self._security = Security.of(users, acls, tls).certified(host, self._settings)
+        security = Security.of(users, acls, tls)
+        if schema_registry:
+            security = security.with_service()
+        self._security = security.certified(host, self._settings)
+        self._registry = _registry(host) if schema_registry else None
         self._topics = wanted_topics(topics)
         self._kept = None if directory is None else directory_name(directory)
         self._host, self._wanted_port, self._in_process = host, port, process
@@ -92,6 +100,8 @@ class Broker(Operations, Lifecycle):
         """The recorded requests of clients and their responses."""
         self.clock = Clock(lambda: self._engine)
         """The broker's clock."""
+        if self._registry is not None:
+            self.requests.show_values(self._registry.schemas.shown)
 
     # Starting and stopping.
 
@@ -127,6 +137,7 @@ class Broker(Operations, Lifecycle):
         try:
             self._security.establish(engine)
             self._create_topics()
+            self._start_registry()
         except BaseException:
             self.stop()
             raise
@@ -139,6 +150,7 @@ class Broker(Operations, Lifecycle):
             return
         self._was_stopped = True
         self._abandon.detach()
+        self._stop_registry()
         try:
             self._end_rules(engine)
             if self._control is not None:
@@ -153,18 +165,33 @@ class Broker(Operations, Lifecycle):
 
         Acknowledged records are there after `restart`.
         """
+        # Before, so that its successor need not wait until the group expires it.
+        self._stop_registry()
         self._engine.crash()
 
     def restart(self) -> None:
         """Stop cleanly, unless it crashed, and start on the same data at the same port."""
+        self._stop_registry()
         self._engine.stop()
         self._engine.restart()
+        self._start_registry()
 
     @property
     def bootstrap_servers(self) -> str:
         """The address for clients, such as "127.0.0.1:32768"."""
         self._engine  # noqa: B018
         return str(Address(self.host, self.port))
+
+    @property
+    def schema_registry_url(self) -> str:
+        """Where the schema registry serves, such as "http://127.0.0.1:32769"."""
+        self._engine  # noqa: B018
+        return self._known_registry.url
+
+    @property
+    def schemas(self) -> Schemas:
+        """The schemas of the registry: to register them, to decode records, and faults."""
+        return self._known_registry.schemas
 
     def serve_control(self, port: int = 0) -> str:
         """Serve the HTTP control port on loopback until the broker stops; returns its URL.
@@ -177,7 +204,8 @@ class Broker(Operations, Lifecycle):
 
         self._engine  # noqa: B018
         if self._control is None:
-            self._control = ControlPort(BrokerControl(self), port=port)
+            schemas = None if self._registry is None else self._registry.schemas
+            self._control = ControlPort(BrokerControl(self, schemas), port=port)
         return self._control.url
 
     # State.
@@ -189,11 +217,13 @@ class Broker(Operations, Lifecycle):
         dropped, connections are closed, and the topics of the constructor are created again. A
         crashed broker is restarted.
         """
+        self._stop_registry()
         self._engine.revive()
         self._engine.clear()
         admin.delete_topics(self._engine, list(self._engine.topics()))
         self._security.establish(self._engine)
         self._create_topics()
+        self._start_registry(forget=True)
 
     def snapshot(self) -> Snapshot:
         """A copy of all data, for `restore`; kept until the broker stops."""
@@ -206,7 +236,25 @@ class Broker(Operations, Lifecycle):
         """Replace all data by a snapshot of this broker. Closes connections; the port stays."""
         if not isinstance(snapshot, Snapshot):
             raise TypeError(f"{snapshot!r} is no snapshot: give what broker.snapshot() returned")
+        self._stop_registry()
         self._engine.replace_by(snapshot.directory)
+        self._start_registry(forget=True)
+
+    @property
+    def _known_registry(self) -> CompanionRegistry:
+        if self._registry is None:
+            raise RuntimeError("this broker has no schema registry: Broker(schema_registry=True)")
+        return self._registry
+
+    def _start_registry(self, *, forget: bool = False) -> None:
+        if self._registry is not None:
+            if forget:
+                self._registry.reset()
+            self._registry.start(self.bootstrap_servers, self._security.service_config())
+
+    def _stop_registry(self) -> None:
+        if self._registry is not None:
+            self._registry.stop()
 
     @property
     def _engine(self) -> Engine:  # type: ignore[override]
@@ -244,6 +292,16 @@ def _engine_class(in_process: bool) -> Callable[[Setup], Engine]:
     from wirekafka.testing.remote import RemoteEngine
 
     return RemoteEngine
+
+
+def _registry(host: str) -> CompanionRegistry:
+    """The schema registry; imported only now. Raises ImportError with a hint."""
+    try:
+        from wirekafka.testing.registry.companion import CompanionRegistry
+    except ModuleNotFoundError as error:
+        hint = f"schema_registry=True needs `pip install 'wirekafka[registry]'`: {error}"
+        raise ModuleNotFoundError(hint) from None
+    return CompanionRegistry(host)
 
 
 def _tier(url: str | None, in_process: bool) -> MemoryTier | None:

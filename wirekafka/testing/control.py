@@ -6,19 +6,26 @@ import base64
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from wirekafka.client.client import CliError
 from wirekafka.testing.faults import Rule, State
 from wirekafka.testing.groups import Group
 from wirekafka.testing.hooks.traffic import Traffic
 from wirekafka.testing.records import Recordlike, StoredRecord
 from wirekafka.testing.share_locks import InFlightRecord
 
+if TYPE_CHECKING:
+    from wirekafka.registry.faults import RegistryFault
+    from wirekafka.testing.registry.schemas import KeyAndValue, Schemas
+
 Actions = dict[tuple[str, str], Callable[[], Any]]
 """The actions, by method and path."""
 
 _KINDS = ("fail", "delay", "drop", "hold", "throttle")
 _STATES = ("refuse_connections", "disk_full", "hold_assignment")
+_OF_REGISTRY = {"fail_registry": "fail", "delay_registry": "delay"}
+"""Kinds of faults of a schema registry, and the methods of `Schemas` that begin them."""
 
 
 class ControlledClock(Protocol):
@@ -87,7 +94,7 @@ class Control:
 
     def __init__(self, controlled: Controlled):
         self._controlled = controlled
-        self._rules: dict[int, Rule | State] = {}
+        self._rules: dict[int, Rule | State | RegistryFault] = {}
         self._serial = 0
         self._lock = threading.Lock()
 
@@ -137,7 +144,9 @@ class Control:
         kind = words.pop("kind", None)
         if kind not in (*_KINDS, *_STATES):
             raise ValueError(f"kind={kind!r}: say one of {', '.join((*_KINDS, *_STATES))}")
-        rule: Rule | State = getattr(self._controlled, kind)(**words)
+        return self._began(getattr(self._controlled, kind)(**words))
+
+    def _began(self, rule: Rule | State | RegistryFault) -> Any:
         with self._lock:
             self._serial += 1
             self._rules[self._serial] = rule
@@ -156,7 +165,8 @@ class Control:
         status = {"id": number, "rule": repr(rule)}
         if isinstance(rule, State):
             return status
-        return status | {"hits": rule.hits, "waiting": rule.waiting}
+        status["hits"] = rule.hits
+        return status | ({"waiting": rule.waiting} if isinstance(rule, Rule) else {})
 
     def remove_rules(self) -> None:
         """End all rules and states that were begun here."""
@@ -210,17 +220,60 @@ class Control:
 
 
 class BrokerControl(Control):
-    """Answers requests about a broker."""
+    """Answers requests about a broker, and about its schema registry if it has one."""
 
-    def __init__(self, broker: ControlledBroker):
+    def __init__(self, broker: ControlledBroker, schemas: Schemas | None = None):
         super().__init__(broker)
         self._broker = broker
+        self._schemas = schemas
 
     def actions(self, body: dict[str, Any]) -> Actions:
-        return super().actions(body) | {
+        found = super().actions(body) | {
             ("POST", "crash"): self._broker.crash,
             ("POST", "restart"): self._broker.restart,
         }
+        if self._schemas is None:
+            return found
+        return found | self._of_registry(self._schemas, body)
+
+    def _of_registry(self, schemas: Schemas, body: dict[str, Any]) -> Actions:
+        found: Actions = {
+            ("GET", ""): lambda: {
+                "bootstrap_servers": self._broker.bootstrap_servers,
+                "schema_registry_url": schemas.registry.url,
+            },
+            ("POST", "schemas"): lambda: {"id": _register(schemas, **body)},
+            ("GET", "decoded"): lambda: self._decoded(schemas, **body),
+        }
+        if (kind := body.get("kind")) in _OF_REGISTRY:
+            words = {name: value for name, value in body.items() if name != "kind"}
+            begin = getattr(schemas, _OF_REGISTRY[kind])
+            found["POST", "rules"] = lambda: self._began(begin(**words))
+        return found
+
+    def _decoded(self, schemas: Schemas, topic: str, partition: str | None = None) -> Any:
+        stored = self._broker.records(topic, None if partition is None else int(partition))
+        return [
+            {"partition": each.partition, "offset": each.offset, **_values(schemas, each)}
+            for each in stored
+        ]
+
+
+def _register(schemas: Schemas, **words: Any) -> int:
+    words["references"] = [tuple(each) for each in words.get("references", ())]
+    try:
+        return schemas.register(**words)
+    except CliError as error:
+        raise ValueError(str(error)) from None
+
+
+def _values(schemas: Schemas, record: KeyAndValue) -> dict[str, Any]:
+    """The decoded key and value of a record; parts without a schema as `_text` shows them."""
+    decoded = schemas.decoded(record)
+    return {
+        name: _text(part) if part is None or isinstance(part, bytes) else part
+        for name, part in (("key", decoded.key), ("value", decoded.value))
+    }
 
 
 def _exchange(exchange: Any) -> dict[str, Any]:

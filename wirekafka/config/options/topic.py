@@ -9,6 +9,7 @@ from wirekafka.config.option import Check, Option, Row, boolean, integer, listin
 from wirekafka.config.options.cluster import ClusterOptions as Cluster
 from wirekafka.config.options.log import LogOptions as Log
 from wirekafka.config.options.replication import ReplicationOptions as Replication
+from wirekafka.config.options.schema_validation import SchemaValidationOptions
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ def follows(
     return option
 
 
-class TopicOptions:
+class TopicOptions(SchemaValidationOptions):
     """Topic options, by attribute."""
 
     __slots__ = ()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from wirekafka.codec.compression import Codec
 from wirekafka.console.excerpts import Excerpt, Form, Shown, show
@@ -18,11 +19,20 @@ from wirekafka.console.pages.record_pages import (
     read_page,
     read_record,
 )
-from wirekafka.console.topic_reads import EARLIEST, LATEST, Positions, Seen, TopicReads
+from wirekafka.console.topic_reads import EARLIEST, LATEST, LIST_BYTES, Positions, Seen, TopicReads
+from wirekafka.console.value_decoder import MOST_BYTES, PAGE_LIMIT_S, ValueDecoder
 from wirekafka.visible_text import visible
 
+if TYPE_CHECKING:
+    from wirekafka.client.schema_registry import DecodedValue
+
 RECORD_BYTES = 256 << 10
-"""How much of a value is kept for the page of one record."""
+"""How much of a key or value is shown on the page of one record."""
+DECODED_LIST_BYTES = 32 << 10
+"""How much of each key and value is kept to be decoded for lists."""
+CHOICES = tuple(form for form in Form if form is not Form.DECODED)
+_DECODED_CHARACTERS = 4
+"""How many characters of a decoded value are shown for each byte that would be shown otherwise."""
 _WHOLE = 1 << 40
 _PER_PAGE = 50
 _LINE_CHARACTERS = 300
@@ -35,13 +45,24 @@ class MessagePart:
 
     shown: Shown | None
     size_bytes: int
+    schema: DecodedValue | None = None
+    """The schema that the bytes name, and why they could not be decoded by it."""
+
+    @property
+    def is_decoded(self) -> bool:
+        return self.shown is not None and self.shown.form is Form.DECODED
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a decoded value has more than its line."""
+        return self.is_decoded and "\n" in (self.shown.text if self.shown else "")
 
     @property
     def line(self) -> str:
         """Its start on one line."""
         text = "" if self.shown is None else self.shown.text
         start = text[: 2 * _LINE_CHARACTERS]
-        if self.shown is not None and self.shown.form is Form.JSON:
+        if self.shown is not None and self.shown.form in (Form.JSON, Form.DECODED):
             start = re.sub(r"\s*\n\s*", " ", start)
         start = start.replace("\n", "⏎")
         is_cut = len(start) > _LINE_CHARACTERS or len(text) > 2 * _LINE_CHARACTERS
@@ -76,8 +97,10 @@ def show_list(visit: Visit) -> PageView:
         min(max(visit.number("count", _PER_PAGE), 1), MOST_RECORDS),
         is_newest_first,
         _positions(visit, reads, partitions),
+        list_bytes(visit),
     )
     page = read_page(reads, wish)
+    decoder = decoder_of(visit)
     values = {
         "title": f"Messages of {reads.topic}",
         "topic": reads.topic,
@@ -87,21 +110,21 @@ def show_list(visit: Visit) -> PageView:
         "most": MOST_PARTITIONS,
         "is_newest_first": is_newest_first,
         "page": page,
-        "lines": [line_of(seen, visit.query) for seen in page.records],
+        "lines": [line_of(seen, visit.query, decoder) for seen in page.records],
         "following": "" if page.is_last else cursor(page.following),
-        "forms": list(Form),
+        "forms": CHOICES,
     }
     return PageView("messages.html", values)
 
 
 def show_record(visit: Visit) -> PageView:
     """One record with all its details."""
-    seen = _record(visit, RECORD_BYTES)
+    seen = _record(visit, RECORD_BYTES if visit.registry is None else MOST_BYTES)
     values = {
         "title": f"{visit.path['topic']}-{seen.partition} at {seen.offset}",
         "topic": visit.path["topic"],
-        "record": line_of(seen, visit.query),
-        "forms": list(Form),
+        "record": line_of(seen, visit.query, decoder_of(visit), RECORD_BYTES),
+        "forms": CHOICES,
     }
     return PageView("message.html", values)
 
@@ -141,14 +164,40 @@ def chosen_partitions(query: Mapping[str, str], reads: TopicReads) -> tuple[int,
     return tuple(sorted(found))
 
 
-def line_of(seen: Seen, query: Mapping[str, str]) -> RecordLine:
-    """A record in the forms that a query asks for."""
+def decoder_of(visit: Visit) -> ValueDecoder | None:
+    """The decoder of the records of one page; None without a registry."""
+    return None if visit.registry is None else ValueDecoder(visit.registry, PAGE_LIMIT_S)
+
+
+def list_bytes(visit: Visit) -> int:
+    """How much of each key and value is read for a list."""
+    return LIST_BYTES if visit.registry is None else DECODED_LIST_BYTES
+
+
+def line_of(
+    seen: Seen,
+    query: Mapping[str, str],
+    decoder: ValueDecoder | None = None,
+    shown_bytes: int = LIST_BYTES,
+) -> RecordLine:
+    """A record in the forms that a query asks for; decoded where the form is AUTO."""
     key, value = forms_of(query)
+    if seen.control:
+        decoder = None
+    headers = [(name, None if each is None else each.data) for name, each in seen.headers]
+
+    def part(excerpt: Excerpt | None, form: Form, *, is_key: bool) -> MessagePart:
+        shown, found = None, None
+        if excerpt is not None and decoder is not None and form is Form.AUTO:
+            most = _DECODED_CHARACTERS * shown_bytes
+            shown, found = decoder.shown(excerpt, most, is_key=is_key, headers=headers)
+        return _part(excerpt, form, shown_bytes, shown, found)
+
     return RecordLine(
         seen,
-        _part(seen.key, key),
-        _part(seen.value, value),
-        [(visible(name), _part(each, Form.AUTO)) for name, each in seen.headers],
+        part(seen.key, key, is_key=True),
+        part(seen.value, value, is_key=False),
+        [(visible(name), _part(each, Form.AUTO, shown_bytes)) for name, each in seen.headers],
     )
 
 
@@ -156,8 +205,8 @@ def forms_of(query: Mapping[str, str]) -> tuple[Form, Form]:
     """The forms of keys and values in a query, AUTO for none. Raises PageError."""
     key, value = (query.get(name, "auto") for name in ("key_form", "value_form"))
     for text in (key, value):
-        if text not in set(Form):
-            raise PageError(400, f"Bytes are shown as one of {', '.join(Form)}, not {text!r}.")
+        if text not in CHOICES:
+            raise PageError(400, f"Bytes are shown as one of {', '.join(CHOICES)}, not {text!r}.")
     return Form(key), Form(value)
 
 
@@ -234,10 +283,17 @@ def _partition(text: str) -> int:
     return int(text)
 
 
-def _part(excerpt: Excerpt | None, form: Form) -> MessagePart:
+def _part(
+    excerpt: Excerpt | None,
+    form: Form,
+    shown_bytes: int,
+    decoded: Shown | None = None,
+    found: DecodedValue | None = None,
+) -> MessagePart:
     if excerpt is None:
         return MessagePart(None, 0)
-    return MessagePart(show(excerpt, form), excerpt.size_bytes)
+    start = Excerpt(excerpt.data[:shown_bytes], excerpt.size_bytes)
+    return MessagePart(decoded or show(start, form), excerpt.size_bytes, found)
 
 
 ENTRIES = (

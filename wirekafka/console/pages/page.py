@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, quote
 
 from starlette.concurrency import run_in_threadpool
@@ -25,6 +25,9 @@ from wirekafka.console.render import Renderer
 from wirekafka.console.settings import ConsoleSettings, Prices
 from wirekafka.console.source import Source
 from wirekafka.errors import KafkaError
+
+if TYPE_CHECKING:
+    from wirekafka.client.schema_registry import SchemaRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +58,8 @@ class Visit:
     user: str | None
     allows_changes: bool
     prices: Prices
+    registry: SchemaRegistry | None = None
+    """The schema registry with the rights of the visitor; None if the console has none."""
 
     def number(self, name: str, default: int) -> int:
         """A whole number of the query. Raises PageError for anything else."""
@@ -278,6 +283,7 @@ class Pages:
             user=account.user,
             allows_changes=self._settings.allow_changes,
             prices=self._settings.prices,
+            registry=account.registry,
         )
 
     def _shown(self, request: Request, view: PageView, account: UserAccount | None) -> Response:

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlencode
 
+from wirekafka.console.conditions import BadCondition, conditions_of
 from wirekafka.console.pages.messages import (
     chosen_partitions,
     cursor,
+    decoder_of,
     line_of,
+    list_bytes,
     parsed_cursor,
     reads_of,
     starts_at,
@@ -21,7 +24,9 @@ from wirekafka.console.pages.page import AT_ONCE, Event, Live, Page, PageError, 
 from wirekafka.console.render import Renderer
 from wirekafka.console.search import (
     MOST_MATCHES,
+    AllQueries,
     BadQuery,
+    ConditionQuery,
     FieldQuery,
     Query,
     Search,
@@ -30,6 +35,7 @@ from wirekafka.console.search import (
     TextQuery,
 )
 from wirekafka.console.topic_reads import Positions, TopicReads
+from wirekafka.console.value_decoder import ValueDecoder
 
 _MOST_SEARCHES = 4
 _STEP_S = 5.0
@@ -39,11 +45,14 @@ _slots = threading.BoundedSemaphore(_MOST_SEARCHES)
 def show(visit: Visit) -> PageView:
     """The form, and below it the results: live, or by `plain` one step of a few seconds."""
     reads = reads_of(visit)
-    query = _query(visit)
+    decoder = None if visit.registry is None else ValueDecoder(visit.registry)
+    query = _query(visit, decoder)
     values = {
         "title": f"Search {reads.topic}",
         "topic": reads.topic,
         "is_asked": query is not None,
+        "has_conditions": decoder is not None,
+        "undecoded": 0,
         "events": f"events?{urlencode(dict(visit.query))}",
         "most": MOST_MATCHES,
         "progress": None,
@@ -51,22 +60,24 @@ def show(visit: Visit) -> PageView:
         "following": "",
     }
     if query is not None and visit.query.get(AT_ONCE):
-        values |= _step(visit, reads, query)
+        values |= _step(visit, reads, query, decoder)
     return PageView("search.html", values)
 
 
 def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
     """The results of a search, and its progress."""
     reads = reads_of(visit)
-    query = _query(visit)
+    decoder = None if visit.registry is None else ValueDecoder(visit.registry)
+    query = _query(visit, decoder)
     if query is None:
         raise PageError(400, "Enter what to search for.")
     with _slot():
         search = Search(reads, query, _wish(visit, reads))
         found = 0
         for progress in search.run():
+            shows = decoder_of(visit)
             for seen in progress.matches:
-                line = line_of(seen, visit.query)
+                line = line_of(seen, visit.query, shows)
                 yield Event(
                     "row",
                     renderer.page(
@@ -74,11 +85,18 @@ def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
                     ),
                 )
             found += len(progress.matches)
-            values = {"progress": progress, "found": found, "most": MOST_MATCHES}
+            values = {
+                "progress": progress,
+                "found": found,
+                "most": MOST_MATCHES,
+                "undecoded": 0 if decoder is None else decoder.failed,
+            }
             yield Event("status", renderer.page("search_status.html", values))
 
 
-def _step(visit: Visit, reads: TopicReads, query: Query) -> dict[str, object]:
+def _step(
+    visit: Visit, reads: TopicReads, query: Query, decoder: ValueDecoder | None
+) -> dict[str, object]:
     """Search for a few seconds; another request continues."""
     limit_s = time.monotonic() + _STEP_S
     search = Search(reads, query, _wish(visit, reads))
@@ -90,25 +108,32 @@ def _step(visit: Visit, reads: TopicReads, query: Query) -> dict[str, object]:
             if time.monotonic() > limit_s:
                 search.cancel()
     assert last is not None, "a search reports at least once"
+    shows = decoder_of(visit)
     return {
         "progress": last,
-        "lines": [line_of(seen, visit.query) for seen in found],
+        "undecoded": 0 if decoder is None else decoder.failed,
+        "lines": [line_of(seen, visit.query, shows) for seen in found],
         "following": "" if last.end == "complete" else cursor(search.positions),
     }
 
 
-def _query(visit: Visit) -> Query | None:
+def _query(visit: Visit, decoder: ValueDecoder | None) -> Query | None:
     """The query; None if nothing was entered yet. Raises PageError."""
     text = visit.query.get("text", "")
     path = visit.query.get("field", "").strip()
-    if not text and not path:
-        return None
+    where = visit.query.get("where", "").strip()
+    queries: list[Query] = []
     try:
         if path:
-            return FieldQuery(path, text)
-        return TextQuery(text, ignores_case=bool(visit.query.get("any_case")))
-    except BadQuery as error:
-        raise PageError(400, f"{error}".capitalize() + ".") from None
+            queries.append(FieldQuery(path, text))
+        elif text:
+            queries.append(TextQuery(text, ignores_case=bool(visit.query.get("any_case"))))
+        if where and decoder is not None:
+            queries.append(ConditionQuery(conditions_of(where), decoder))
+    except (BadQuery, BadCondition) as error:
+        reason = str(error)
+        raise PageError(400, f"{reason[:1].upper()}{reason[1:]}.") from None
+    return AllQueries(queries) if len(queries) > 1 else next(iter(queries), None)
 
 
 def _wish(visit: Visit, reads: TopicReads) -> SearchWish:
@@ -118,7 +143,7 @@ def _wish(visit: Visit, reads: TopicReads) -> SearchWish:
         starts = parsed_cursor(visit.query["at"], partitions)
     elif visit.query.get("time", "").strip():
         starts = starts_at(reads, partitions, time_of(visit.query["time"]))
-    return SearchWish(partitions, starts)
+    return SearchWish(partitions, starts, kept_bytes=list_bytes(visit))
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from wirekafka.registry import records
 from wirekafka.registry.errors import RegistryError
 from wirekafka.registry.records import SchemaContent, SchemaRecord
 
+_UNAUTHORIZED, _LOGIN = 401, 'Basic realm="schema-registry"'
+
 JsonObject = Mapping[str, Any]
 
 
@@ -23,7 +25,10 @@ def response(value: Any, content_type: str, status: int = 200) -> Response:
 
 def refusal(error: RegistryError, content_type: str) -> Response:
     """The answer to a request that is refused."""
-    return response(error.body(), content_type, error.status)
+    answer = response(error.body(), content_type, error.status)
+    if error.status == _UNAUTHORIZED:
+        answer.headers["WWW-Authenticate"] = _LOGIN
+    return answer
 
 
 def version(record: SchemaRecord, text: str | None = None) -> JsonObject:

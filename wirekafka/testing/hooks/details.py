@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 from wirekafka.codec.batch import batches
+from wirekafka.codec.record import decode_records
 from wirekafka.errors import KafkaError
 from wirekafka.log.slice import LogSlice
 from wirekafka.testing.hooks.subjects import TOPIC_LISTS, NameOf, partition_index, partition_list
@@ -14,8 +15,12 @@ from wirekafka.testing.hooks.subjects import TOPIC_LISTS, NameOf, partition_inde
 NamesOfIds = Mapping[bytes, str]
 """The names of topics by their ids."""
 
+ShownValue = Callable[[bytes | None, Iterable[tuple[str, bytes | None]]], str | None]
+"""The text for a value with its record's headers; None for a value that is not decoded."""
+
 _NO_ID = bytes(16)
 _NO_OFFSET = -1
+_SHOWN_VALUES = 3
 _TIMES = {
     -1: "latest",
     -2: "earliest",
@@ -66,6 +71,30 @@ def details(
         if words:
             lines.append(f"{topic}-{index}: {' '.join(words)}")
     return lines
+
+
+def shown_values(request: Any, shown: ShownValue) -> list[str]:
+    """The first values of a Produce request that can be decoded, and dots if there are more."""
+    found: list[str] = []
+    for text in filter(None, (shown(*each) for each in _values(request))):
+        if len(found) == _SHOWN_VALUES:
+            return [*found, "..."]
+        found.append(text)
+    return found
+
+
+def _values(request: Any) -> Iterator[tuple[bytes | None, tuple[tuple[str, bytes | None], ...]]]:
+    for topic in request.topic_data:
+        for partition in topic.partition_data:
+            if partition.records is None:
+                continue
+            try:
+                view = memoryview(partition.records)
+                for position, header in batches(view):
+                    for record in decode_records(view[position : position + header.size_bytes]):
+                        yield record.value, record.headers
+            except KafkaError:
+                continue
 
 
 def _asked(entry: Any) -> str:

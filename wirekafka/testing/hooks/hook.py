@@ -11,6 +11,7 @@ from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.message import Request, Response
 from wirekafka.errors import Error, KafkaError
+from wirekafka.registry.names import CLIENT_ID
 from wirekafka.server.connections.pipeline import failure_response
 from wirekafka.server.connections.repeated_warnings import RepeatedWarnings
 from wirekafka.testing.hooks import partial
@@ -47,6 +48,9 @@ class FaultsAndTraffic:
             return route.handle(request, call)
         if self._resumed is not None:
             return self._later(self._resumed, route, request, call)
+        if (call.client_id or "").startswith(CLIENT_ID):
+            # The schema registry's own: it has faults of its own, and is no client under test.
+            return route.handle(request, call)
         name_of = _namer(call)
         if partial.is_fetch(request) and self._rules.is_about_fetched_partitions:
             # An incremental Fetch does not list its partitions: make the client send full ones.

@@ -10,7 +10,7 @@ from typing import Any
 
 from wirekafka.codec.message import Part, Request, Response
 from wirekafka.errors import Error
-from wirekafka.testing.hooks.details import details, record_counts
+from wirekafka.testing.hooks.details import ShownValue, details, record_counts, shown_values
 from wirekafka.testing.hooks.names import AnyApi
 from wirekafka.testing.hooks.subjects import Subjects
 
@@ -50,6 +50,8 @@ class Exchange:
     """The names of topics that the request names by id."""
     record_counts: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """How many records a Fetch response had, by topic and partition."""
+    shown: ShownValue | None = field(default=None, repr=False, compare=False)
+    """Decodes values by the schema registry, where the broker under test has one."""
 
     @property
     def errors(self) -> list[Error]:
@@ -78,7 +80,11 @@ class Exchange:
             line += " -> ok"
         line += f" [{'; '.join(self.faults)}]" if self.faults else ""
         about = details(self.request, self.response, self.topic_names, self.record_counts)
-        return line + (f"; {_some(about)}" if about else "")
+        line += f"; {_some(about)}" if about else ""
+        if self.shown is None or self.api != "Produce":
+            return line
+        values = shown_values(self.request, self.shown)
+        return line + (f"; {', '.join(values)}" if values else "")
 
 
 class Recorder:
@@ -146,8 +152,13 @@ class Traffic:
     """
 
     def __init__(self, take: Callable[[], list[Exchange]], forget: Callable[[], None]):
-        self._take = take
+        self._recorded = take
         self._forget = forget
+        self._shown: ShownValue | None = None
+
+    def show_values(self, shown: ShownValue) -> None:
+        """Show the values of produced records as this function decodes them."""
+        self._shown = shown
 
     def __iter__(self) -> Iterator[Exchange]:
         return iter(self._take())
@@ -186,6 +197,13 @@ class Traffic:
     def clear(self) -> None:
         """Drop all exchanges."""
         self._forget()
+
+    def _take(self) -> list[Exchange]:
+        found = self._recorded()
+        if self._shown is not None:
+            for each in found:
+                each.shown = self._shown
+        return found
 
     def assert_requested(
         self,

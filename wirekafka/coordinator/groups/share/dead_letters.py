@@ -14,12 +14,15 @@ from wirekafka.coordinator.groups.share.leader_requests import OutgoingBatch, ap
 from wirekafka.coordinator.groups.share.reading_options import DEAD_LETTER_TOPIC
 from wirekafka.coordinator.routing import Routing
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.append import Checked
+from wirekafka.log.validate import check_ahead
 from wirekafka.metadata.broker.auto_creation import AutoCreation
 from wirekafka.metadata.controller.topics import NewTopic
 from wirekafka.metadata.image.image import GROUP, MetadataImage
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.partition.reading import ReadRange, ReadResult
 from wirekafka.replication.partition.replica import NO_LEADER
+from wirekafka.replication.partition.schema_refusal import RunApart, SchemaRefusal
 from wirekafka.replication.partition.waiting import Waiting, Watched
 from wirekafka.replication.share.in_flight import DeadLetters
 from wirekafka.runtime.backoff import Backoff
@@ -64,6 +67,7 @@ class DeadLetterHost(Protocol):
     config: BrokerConfig
     image: MetadataImage
     waiting: Waiting
+    check_apart: RunApart
     auto_creation: AutoCreation
     routing: Routing
 
@@ -72,6 +76,10 @@ class DeadLetterHost(Protocol):
 
     def topic_config(self, topic: str) -> TopicConfig:
         """The effective configuration of a topic."""
+
+    @property
+    def schema_refusal(self) -> SchemaRefusal:
+        """Finds the error of a batch with records whose schemas are not registered."""
 
 
 class DeadLetterWriter:
@@ -183,7 +191,9 @@ class DeadLetterWriter:
             return
         partition = host.partition(topic, index)
         now_ms = host.clock.now_ms()
-        end_offset = partition.leading().append_from_client(batch, -1, now_ms).end_offset
+        ahead = await self._checked(partition, batch, now_ms)
+        appended = partition.leading().append_from_client(batch, -1, now_ms, ahead=ahead)
+        end_offset = appended.end_offset
 
         def is_settled(_: Watched) -> bool:
             return (
@@ -199,6 +209,18 @@ class DeadLetterWriter:
             raise KafkaError(
                 Error.KAFKA_STORAGE_ERROR if partition.log.has_failed else Error.REQUEST_TIMED_OUT
             )
+
+    async def _checked(self, partition: Partition, batch: bytes, now_ms: int) -> Checked | None:
+        """The batch if the topic validates schemas, as of any producer; else None."""
+        host, log = self._host, partition.log
+        config = log.config
+        if not config.validates_schemas:
+            return None
+        refusal = await host.schema_refusal(batch, log.topic, config, host.check_apart)
+        checked = refusal or check_ahead(batch, now_ms, config, log.name)
+        if isinstance(checked, KafkaError):
+            raise checked
+        return checked
 
     async def _retry(
         self, attempt: Callable[[], Awaitable[None]], retried: frozenset[Error]

@@ -1,0 +1,1 @@
+"""Schemas on the command line: records decoded and encoded, and the registry's subjects."""

@@ -1,0 +1,1 @@
+"""Avro schemas, as Java's library parses, writes, compares and decodes them."""

@@ -1,0 +1,1 @@
+"""JSON schemas: their dialects and references, and the rules by which they are compared."""

@@ -1,0 +1,1 @@
+"""Protobuf schemas: descriptors of source texts, and the rules by which they are compared."""

@@ -1,0 +1,1 @@
+"""The schema registry of a broker under test."""
