@@ -9,7 +9,8 @@ import ssl
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -81,7 +82,9 @@ class RegisteredSchema:
     @cached_property
     def _outcome(self) -> ParsedSchema | SchemaError:
         try:
-            return parsed_schema(self.format, self.text, self._resolve(self.references))
+            dependencies = self._resolve(self.references)
+            with _parsers():
+                return formats.parse_stored(self.format, self.text, dependencies)
         except SchemaError as error:
             return error
 
@@ -377,9 +380,15 @@ class Decoder:
 def parsed_schema(
     format: Format, text: str, dependencies: Sequence[Dependency] = ()
 ) -> ParsedSchema:
-    """The schema of a text. Raises SchemaError, also where the parsers are not installed."""
-    try:
+    """The schema of a new text. Raises SchemaError, also where the parsers are not installed."""
+    with _parsers():
         return formats.parse(format, text, dependencies)
+
+
+@contextmanager
+def _parsers() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise SchemaError(f"{error}: pip install 'wirekafka[registry]'") from error
 
