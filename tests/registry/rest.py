@@ -1,6 +1,8 @@
 """A schema registry in memory, and its requests in one line each."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +60,12 @@ class Rest:
         except ValueError:
             value = text
         return Answer(answer.status_code, value, content_type)
+
+    @contextmanager
+    def connected(self) -> Iterator["Rest"]:
+        """One loop for many requests."""
+        with self.client:
+            yield self
 
     def register(self, subject: str, text: str, **more: Any) -> int:
         """Register a schema; returns its id."""

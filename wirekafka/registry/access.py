@@ -26,7 +26,7 @@ class RegistryOperation(StrEnum):
     """List subjects or contexts; the answer has the subjects with SUBJECT_READ only."""
 
 
-class RegistryAccess(Protocol):
+class RegistryPermissions(Protocol):
     """Decides about the user of a request."""
 
     async def authorize(

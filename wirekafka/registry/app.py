@@ -12,7 +12,7 @@ from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from wirekafka.registry import errors
-from wirekafka.registry.access import RegistryAccess
+from wirekafka.registry.access import RegistryPermissions
 from wirekafka.registry.errors import RegistryError
 from wirekafka.registry.http import answers, bodies, negotiation, routing
 from wirekafka.registry.http.call import Registry, RegistryCall
@@ -27,7 +27,7 @@ _WITH_BODY = ("POST", "PUT")
 
 def create(
     writer: Writer,
-    access: RegistryAccess | None = None,
+    access: RegistryPermissions | None = None,
     *,
     cluster_id: str = "",
     group_id: str = "",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from wirekafka.registry import errors, subjects
-from wirekafka.registry.access import RegistryAccess, RegistryOperation
+from wirekafka.registry.access import RegistryOperation, RegistryPermissions
 from wirekafka.registry.http import bodies
 from wirekafka.registry.parsing import SchemaParser
 from wirekafka.registry.records import SchemaRecord
@@ -29,7 +29,7 @@ class Registry:
 
     writer: Writer
     parser: SchemaParser
-    access: RegistryAccess | None
+    access: RegistryPermissions | None
     threads: asyncio.Semaphore
     """How many requests may parse at once: the others wait, and the loop goes on."""
     cluster_id: str
