@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import Any
 
 from tests.ports import free_ports
@@ -90,7 +91,7 @@ class Writers:
             url = self.urls[attempt % len(self.urls)]
             try:
                 answer = ask(url, "POST", f"/subjects/{subject}/versions", body)
-            except OSError:
+            except (OSError, HTTPException):
                 pass
             else:
                 if answer.status == 200:
