@@ -63,6 +63,8 @@ class Writers:
     acknowledged: dict[str, int] = field(default_factory=dict)
     """The id that was returned, by subject."""
     failures: int = 0
+    errors: list[Exception] = field(default_factory=list)
+    """What no registry may answer."""
 
     def __post_init__(self) -> None:
         self._numbers = itertools.count()
@@ -79,11 +81,16 @@ class Writers:
         self._should_stop.set()
         for thread in self._threads:
             thread.join()
+        assert self.errors == []
 
     def _write(self) -> None:
         while not self._should_stop.is_set():
             number = next(self._numbers)
-            self._register(f"{self.prefix}-{number}-value", number)
+            try:
+                self._register(f"{self.prefix}-{number}-value", number)
+            except Exception as error:
+                self.errors.append(error)
+                raise
 
     def _register(self, subject: str, number: int) -> None:
         body = schema_of(subject)

@@ -97,6 +97,13 @@ class Redirecting(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         credentials = self.headers["Authorization"]
         self.seen.append((self.path, credentials, self.headers["X-Forward"]))
+        if "cut" in self.path:
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b"{}" if "later" in self.path else b"")
+            self.close_connection = True
+            return
         self.send_response(307)
         self.send_header("Location", "http://127.0.0.1:1/elsewhere")
         self.send_header("Content-Length", "2")
@@ -132,6 +139,9 @@ def test_requests_and_credentials_go_to_the_elected_address_alone(broker: wireka
             assert answer.status == 307
             assert Redirecting.seen == [("/config/a%2Fb?x=1", "Basic YWxpY2U6c2VjcmV0", "true")]
             assert "location" not in answer.headers
+            for path in ("/config/cut", "/config/cut-later"):
+                cut = ask(url, "PUT", path, {})
+                assert (cut.status, cut.body["error_code"]) == (500, 50003)
             other.shutdown()
             other.server_close()
             stopping.set()

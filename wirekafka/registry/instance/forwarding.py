@@ -211,6 +211,9 @@ def _exchanged(connection: http.client.HTTPConnection, outgoing: _Outgoing) -> _
         connection.request(outgoing.method, outgoing.target, outgoing.body, outgoing.headers)
         with connection.getresponse() as response:
             body = response.read(_LARGEST_ANSWER_BYTES)
+            if response.length:
+                # Without this, a leader that ends meanwhile would seem to have sent less.
+                raise http.client.IncompleteRead(body, response.length)
             headers = Headers(dict(response.getheaders()))
             returned = {name: headers[name] for name in _RETURNED if name in headers}
             return _Incoming(response.status, returned, body)
