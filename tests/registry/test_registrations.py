@@ -30,6 +30,28 @@ def test_a_registration_answers_id_version_guid_and_schema(rest: Rest) -> None:
     )
 
 
+def test_a_guid_is_the_one_that_confluents_registry_gives(rest: Rest) -> None:
+    text = (
+        '{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","title":"Metric"'
+        ',"description":"Metric data schema for Kafka messages","properties":{"id":{"type":"integer'
+        '","description":"Metric unique identifier","minimum":0},"type":{"type":"string","enum":["'
+        'counter"],"description":"Type of metric"},"delta":{"type":["integer","null"],"description"'
+        ':"Delta value for counter","default":null}},"required":["id","type"]}'
+    )
+    rest.register("metric-value", text, schemaType="JSON")
+    guid = rest("GET /schemas/ids/1").body["guid"]
+    assert guid == "eddc3552-27e7-705b-a3bf-cef9f24f6a6e"
+
+
+def test_one_text_in_two_formats_has_two_ids(rest: Rest) -> None:
+    text = '{"type":"string","avro.java.string":"String"}'
+    assert rest.register("a", text) == 1
+    assert rest.register("j", text, schemaType="JSON") == 2
+    assert [rest.register("a2", text), rest.register("j2", text, schemaType="JSON")] == [1, 2]
+    assert rest("GET /schemas/ids/1").body["schemaType"] == "AVRO"
+    assert rest("GET /schemas/ids/2").body["schemaType"] == "JSON"
+
+
 def test_a_schema_that_is_registered_again_keeps_id_and_version(rest: Rest) -> None:
     assert rest.register("s", A) == 1
     assert rest.register("s", A_AND_B) == 2
