@@ -1,8 +1,12 @@
 """Registrations, look-ups and reads of versions, request by request."""
 
+import re
+
 import pytest
 
 from tests.registry.rest import Answer, Rest, record, refused
+from tests.test_layout import ROOT
+from wirekafka.registry.http.routes import ROUTES
 
 A, A_AND_B = record("a:int"), record("a:int", "b:int=1")
 B_REQUIRED = record("a:int", "b:int")
@@ -311,3 +315,11 @@ def test_a_schema_is_answered_with_all_that_it_refers_to_if_wanted(rest: Rest) -
     assert rest("GET /schemas/ids/2?format=resolved").body["schema"] == whole
     assert rest("GET /subjects/h/versions/1?format=resolved").body["schema"] == whole
     assert rest("GET /schemas/ids/2?format=other").body["schema"] == holder
+
+
+def test_the_page_of_the_api_has_every_path() -> None:
+    page = (ROOT / "docs/reference/schema-registry.md").read_text()
+    described = set(re.findall(r"`((?:GET|PUT|POST|DELETE) /[^`]*)`", page))
+    assert described == {
+        f"{each.method} {each.path}" for each in ROUTES if "exporters" not in each.path
+    }
