@@ -14,7 +14,7 @@ from typing import Any
 from tests.ports import free_ports
 from tests.registry.servers import ask
 from wirekafka.client.client import Client
-from wirekafka.registry.topic import PARTITION, TopicReader, stable_end
+from wirekafka.registry.instance.topic import PARTITION, TopicReader, stable_end
 
 READY = "wirekafka schema registry: "
 

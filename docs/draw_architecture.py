@@ -50,6 +50,7 @@ _COLOURS = {
     "tables": "#b7791f",
     "tiered": "#b7791f",
     "runtime": "#2e8b57",
+    "schemas": "#b4533c",
     "security": "#a23e6b",
     "quotas": "#a23e6b",
     "metrics": "#a23e6b",

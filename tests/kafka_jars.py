@@ -80,17 +80,17 @@ def kafka_jars() -> Path:
 
 def tools_jars() -> Path:
     """The directory with the jars of Kafka 4.4.0: its tools, Streams, and what they run on."""
-    return _fetched(f"kafka-{KAFKA_VERSION}", _TOOLS)
+    return fetched(f"kafka-{KAFKA_VERSION}", _TOOLS)
 
 
 def connect_jars() -> Path:
     """The directory with the jars of Kafka Connect 4.3.1, its file connectors and MirrorMaker."""
-    return _fetched(f"connect-{CONNECT_VERSION}", _CONNECT)
+    return fetched(f"connect-{CONNECT_VERSION}", _CONNECT)
 
 
 def previous_release_jars() -> Path:
     """The directory with the jars of Kafka 4.3.1: broker, clients and kafka-metadata-shell."""
-    return _fetched(f"previous-{PREVIOUS_VERSION}", _PREVIOUS)
+    return fetched(f"previous-{PREVIOUS_VERSION}", _PREVIOUS)
 
 
 def broker_jars(version: str) -> Path:
@@ -98,17 +98,17 @@ def broker_jars(version: str) -> Path:
     broker = ("org.apache.kafka", "kafka_2.13", version)
     # Before 4.0 Kafka needs log4j 1, and brings its successor.
     logging = _LOGGING if version >= "4" else (("org.slf4j", "slf4j-reload4j", "1.7.36"),)
-    return _fetched(f"kafka-broker-{version}", (broker, *logging))
+    return fetched(f"kafka-broker-{version}", (broker, *logging))
 
 
 def local_tier_jars() -> Path:
     """The directory with LocalTieredStorage, in the tests of Kafka 4.3.1; 4.4.0 publishes none."""
-    return _fetched(f"local-tier-{PREVIOUS_VERSION}", (_LOCAL_TIER,), classifier="test")
+    return fetched(f"local-tier-{PREVIOUS_VERSION}", (_LOCAL_TIER,), classifier="test")
 
 
 def old_kafka_jars() -> Path:
     """The directory with the jars of Kafka 2.1.1."""
-    return _fetched(f"kafka-{OLD_KAFKA_VERSION}", _OLD)
+    return fetched(f"kafka-{OLD_KAFKA_VERSION}", _OLD)
 
 
 def kafka_schemas(folder: str) -> Path:
@@ -116,7 +116,7 @@ def kafka_schemas(folder: str) -> Path:
     schemas = CACHE / f"kafka-{KAFKA_VERSION}-json-schemas"
     if not schemas.is_dir():
         jars = kafka_jars()
-        with _locked():
+        with locked():
             if not schemas.is_dir():
                 _unzip_schemas(jars, schemas)
     return schemas / folder
@@ -135,7 +135,7 @@ def class_archive(jars: Path, run: Callable[[str], None]) -> tuple[str, ...]:
     """
     archive = CACHE / f"{jars.name}.jsa"
     if not archive.exists():
-        with _locked():
+        with locked():
             if not archive.exists():
                 partial = archive.with_suffix(".partial")
                 run(f"-XX:ArchiveClassesAtExit={partial}")
@@ -152,7 +152,7 @@ def compiled(sources: Sequence[Path], jars: Path) -> Path:
     texts = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
     directory = CACHE / f"classes-{jars.name}-{texts[:16]}"
     if not directory.is_dir():
-        with _locked():
+        with locked():
             if not directory.is_dir():
                 _compile(sources, jars, directory)
     return directory
@@ -183,18 +183,22 @@ def _unzip_schemas(jars: Path, schemas: Path) -> None:
     partial.rename(schemas)
 
 
-def _fetched(name: str, modules: Sequence[Module], classifier: str = "") -> Path:
+def fetched(name: str, modules: Sequence[Module], classifier: str = "") -> Path:
+    """The directory of a name with the jars of modules and of what these depend on.
+
+    With a classifier, only the modules' own jars. Raises JarsUnavailable.
+    """
     directory = CACHE / name
     if directory.is_dir():
         return directory
-    with _locked():
+    with locked():
         if not directory.is_dir():
             _fetch(directory, modules, classifier)
     return directory
 
 
 @contextmanager
-def _locked() -> Iterator[None]:
+def locked() -> Iterator[None]:
     """One process at a time: test workers share the cache."""
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "lock").open("w") as lock:

@@ -10,15 +10,14 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.registry.fake_registry import FakeRegistry, fake_registry
-from tests.registry.plain_schemas import parse_plain
+from tests.registry.plain_schemas import use_plain_schemas
 from wirekafka import Broker
-from wirekafka.schemas import formats
 from wirekafka.testing import Allow
 
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRegistry]:
-    monkeypatch.setattr(formats, "parse", parse_plain)
+    use_plain_schemas(monkeypatch)
     with fake_registry() as registry:
         monkeypatch.setenv("WIREKAFKA_SCHEMA_REGISTRY", registry.url)
         yield registry
@@ -200,7 +199,7 @@ def test_an_incompatible_schema_is_exit_status_1_with_the_reasons(run, fake, ord
 
 
 def test_a_user_of_the_brokers_logs_in_to_their_registry(run, order, tmp_path, monkeypatch):
-    monkeypatch.setattr(formats, "parse", parse_plain)
+    use_plain_schemas(monkeypatch)
     acls = [Allow("alice", "all", topic="orders*")]
     with Broker(schema_registry=True, users={"alice": "secret"}, acls=acls) as broker:
         properties = {

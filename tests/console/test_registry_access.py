@@ -17,6 +17,7 @@ from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.console.registry_access import registry_of
 from wirekafka.console.settings import ConsoleSettings
+from wirekafka.testing import Allow
 
 USERS = {"ann": "ann's secret", "bob": 'bob"s : secret'}
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
@@ -56,6 +57,26 @@ def test_each_visitor_is_known_to_the_registry_by_the_name_and_password_of_the_l
             assert users_of(fake) == {f"{name}:{password}"}
         assert site.another().get("/schemas").words("h1") == "Log in"
         assert users_of(fake) == set()
+
+
+def test_a_visitor_may_do_in_the_registry_what_the_acls_of_topics_allow() -> None:
+    acls = [Allow("ann", ("read", "describe"), topic="orders")]
+    with Broker(users=USERS, acls=acls, topics=["orders"], schema_registry=True) as broker:
+        broker.schemas.register("orders-value", '"string"')
+        broker.schemas.register("payments-value", '"string"')
+        with console(
+            broker.bootstrap_servers,
+            config=ClientConfig(SASL),
+            allow_changes=True,
+            schema_registry=broker.schema_registry_url,
+        ) as site:
+            site.log_in("ann", USERS["ann"])
+            assert [row[0] for row in site.get("/schemas").rows("#subjects")] == ["orders-value"]
+            form = {"name": "orders-value", "format": "AVRO", "schema": '"int"', "references": ""}
+            page = site.post("/schemas/register", **form, action="register")
+            assert page.status == 403
+            assert "User is denied operation Write" in page.words("[role=alert]")
+            assert page.words("textarea[name=schema]") == '"int"'
 
 
 @pytest.mark.parametrize(

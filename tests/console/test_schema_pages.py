@@ -18,7 +18,7 @@ from wirekafka import Broker
 from wirekafka.client.client import CliError
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.schemas.framing import with_id
-from wirekafka.schemas.schema import SchemaReference
+from wirekafka.schemas.schema import Format, SchemaReference
 from wirekafka.testing import Record
 
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -95,6 +95,22 @@ def test_messages_are_decoded_with_a_link_to_their_schema(schemas: Schemas) -> N
     assert f"shop.Order , id {order}, AVRO" in record.words()
     hexadecimal = schemas.site.get("/topics/a/messages", value_form="hex").rows("#messages")
     assert hexadecimal[0][4].startswith(f"00000000 00 00 00 00 {order:02x} 22")
+
+
+def test_messages_of_protobuf_are_decoded_too(schemas: Schemas) -> None:
+    text = """syntax = "proto3"; package shop; message Sale { int64 id = 1; string html = 2; }"""
+    id = schemas.client.register("p-value", text, Format.PROTOBUF)
+    value = {"id": "9007199254740993", "html": HOSTILE}
+    schemas.broker.produce("p", [Record(schemas.framed(id, value))])
+    where = "value.id > 9007199254740992"
+    for page in ("messages", "search"):
+        shown = schemas.site.get(f"/topics/p/{page}", where=where, plain="yes")
+        [row] = shown.rows("table.records")
+        assert '"id": "9007199254740993"' in row[4]
+        assert row[4].endswith(f"shop.Sale , id {id}, PROTOBUF")
+        assert shown.soup.select("main img") == []
+    subject = schemas.site.get("/schemas/subject", name="p-value")
+    assert "int64 id = 1;" in subject.words("section pre")
 
 
 def test_a_schema_may_be_named_by_a_guid_in_a_header(schemas: Schemas) -> None:

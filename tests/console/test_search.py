@@ -130,10 +130,23 @@ def test_an_empty_topic_is_searched_at_once(find):
     assert (report.percent, report.end) == (100, "complete")
 
 
+def test_a_search_goes_on_within_a_batch_whose_records_take_long(broker, topic, find, monkeypatch):
+    """Each step reports progress, and no record is found twice or left out."""
+    monkeypatch.setattr("wirekafka.console.search._STEP_S", 0)
+    broker.produce(topic, [Record(f"x{number}", partition=0) for number in range(8)])
+    reports = find(TextQuery("x"))
+    assert found(reports) == [f"x{number}" for number in range(8)]
+    assert len(reports) >= 4
+    percents = [each.percent for each in reports]
+    assert percents == sorted(percents) and percents[-1] == 100
+    assert (reports[-1].end, reports[-1].read_records) == ("complete", 8)
+
+
 def test_matches_are_limited(broker, topic, find):
     broker.produce(topic, [Record(f"x{number}") for number in range(100)])
     reports = find(TextQuery("x"), most=7)
     assert (len(found(reports)), reports[-1].end) == (7, "enough")
+    assert reports[-1].done_offsets == 7, "another search goes on behind the last match"
 
 
 def test_a_search_can_begin_at_offsets(broker, topic, find):

@@ -85,10 +85,9 @@ STORES: Mapping[str, tuple[str, ...]] = {
     "Schemas that records name": ("replication/partition/schema_checks.py:SchemaChecks._known",),
     "Sessions of the console": ("console/access.py:SessionAccounts._sessions",),
     "Users of the schema registry": (
-        "registry/broker_access.py:BrokerAccess._failures",
-        "registry/broker_access.py:BrokerAccess._logins",
-        "registry/broker_access.py:BrokerAccess._under_way",
-        "registry/broker_access.py:_Login.topics",
+        "registry/instance/broker_access.py:BrokerAccess._failures",
+        "registry/instance/broker_access.py:BrokerAccess._logins",
+        "registry/instance/broker_access.py:BrokerAccess._under_way",
     ),
     "Parsed schemas": ("registry/parsing.py:SchemaParser._parsed",),
 }

@@ -411,6 +411,7 @@ FILLED_ELSEWHERE = {
     "Expressions of subscriptions": "tests/coordinator",
     "Sessions of the console": "tests/console",
     "Parsed schemas": "tests/registry",
+    "Users of the schema registry": "tests/registry",
 }
 SHARED = (Partition, EndOffsets)
 """What the stores refer to, but do not hold."""

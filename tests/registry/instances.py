@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Self
 
 from wirekafka.client.client import Client
 from wirekafka.registry.entry import Entry
-from wirekafka.registry.leader_term import LeaderTerm, Submissions
+from wirekafka.registry.instance.leader_term import LeaderTerm, Submissions
+from wirekafka.registry.instance.topic import TopicFollower
+from wirekafka.registry.instance.topic_writer import TopicWriter
 from wirekafka.registry.records import SchemaContent, SchemaRecord
 from wirekafka.registry.state import RegistryState
 from wirekafka.registry.subjects import DEFAULT_CONTEXT
-from wirekafka.registry.topic import TopicFollower
-from wirekafka.registry.topic_writer import TopicWriter
 from wirekafka.registry.writer import Decided, Decision
 
 ID = "registries-under-test"
@@ -80,6 +82,40 @@ async def instance(bootstrap: str, *, leads: bool = True) -> AsyncIterator[Insta
         made.follower.stop()
 
 
-def term(bootstrap: str, submissions: Submissions) -> LeaderTerm:
+@contextmanager
+def following(bootstrap: str) -> Iterator[Instance]:
+    """An instance that only reads, on a loop in a thread."""
+    with ThreadedLoop() as loop:
+        made = Instance(bootstrap)
+        made.follower.load()
+        loop.call(made.follower.start)
+        yield made
+        made.follower.stop()
+
+
+class ThreadedLoop:
+    """An event loop that runs in a thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def call(self, function: Callable[[], None]) -> None:
+        async def run() -> None:
+            function()
+
+        asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+
+def term(instance: Instance, submissions: Submissions) -> LeaderTerm:
     """The term of a leader, which begins at once."""
-    return LeaderTerm(lambda: Client(bootstrap), "_schemas", ID, submissions)
+    return LeaderTerm(instance.client, instance.follower, ID, submissions)

@@ -6,6 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+from wirekafka.schemas import formats
 from wirekafka.schemas.schema import Dependency, Format, ParsedSchema, SchemaError, ValueMismatch
 
 
@@ -37,6 +40,12 @@ class PlainSchema:
         if not isinstance(value, dict):
             raise ValueMismatch(f"{value!r} is no object")
         return json.dumps(value).encode()
+
+
+def use_plain_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let texts of all formats be plain schemas, until the end of a test."""
+    monkeypatch.setattr(formats, "parse", parse_plain)
+    monkeypatch.setattr(formats, "parse_stored", parse_plain)
 
 
 def parse_plain(format: Format, text: str, dependencies: Sequence[Dependency] = ()) -> ParsedSchema:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
-from wirekafka.registry.service import RegistrySettings, registry_server, url_of
+from wirekafka.registry.instance.service import RegistrySettings, registry_server, url_of
 
 TYPE = "application/vnd.schemaregistry.v1+json"
 

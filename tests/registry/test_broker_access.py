@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,8 +11,8 @@ import pytest
 
 import wirekafka
 from tests.registry.servers import ask
-from wirekafka.registry import broker_access
-from wirekafka.registry.broker_access import topic_of
+from wirekafka.registry.instance import broker_access
+from wirekafka.registry.instance.broker_access import topic_of
 from wirekafka.testing import Allow
 
 USERS = {"alice": "se:cret", "bob": "secret", "carol": "secret", "root": "secret"}
@@ -100,13 +101,19 @@ def test_schemas_that_a_user_may_not_read_are_not_listed(
     broker: wirekafka.Broker, url: str
 ) -> None:
     for subject in ("orders-value", "hidden-value"):
-        broker.schemas.registry.request("PUT", "mode/" + subject, {"mode": "IMPORT"})
+        schema = {"schema": json.dumps({"title": subject}), "schemaType": "JSON"}
+        broker.schemas.registry.request("POST", f"subjects/{subject}/versions", schema)
+    assert ask(url, "GET", "/subjects", login=BOB).body == ["orders-value"]
+    assert [each["subject"] for each in ask(url, "GET", "/schemas", login=BOB).body] == [
+        "orders-value"
+    ]
+    assert ask(url, "GET", "/subjects", login=CAROL).body == []
     # A check before the schema is even parsed.
     answer = ask(url, "POST", "/subjects/hidden-value/versions", {"schema": "{"}, login=ALICE)
     assert answer.status == 403
     assert ask(url, "GET", "/subjects/hidden-value/versions", login=ALICE).status == 403
     assert ask(url, "GET", "/subjects/no-such-value/versions", login=ALICE).status == 403
-    assert ask(url, "GET", "/subjects/orders-value/versions", login=ALICE).status == 404
+    assert ask(url, "GET", "/subjects/orders-value/versions", login=ALICE).body == [1]
 
 
 def test_many_failures_of_an_address_are_limited(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

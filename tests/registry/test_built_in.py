@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.eventually import eventually
+from tests.ports import free_ports
 from tests.registry.servers import ask
 from tests.server.serving import Serving
 from wirekafka.cli.serve import main as serve_main
@@ -83,3 +85,19 @@ def test_settings_that_cannot_work_are_refused(
     words = [word for each in settings for word in ("--set", each)]
     with pytest.raises(ConfigError, match=reason):
         serve_main(["--data", str(tmp_path / "data"), "--schema-registry", "0", *words])
+
+
+def test_each_of_several_brokers_has_a_registry(tmp_path: Path) -> None:
+    first, _, broker, *_ = free_ports(5)
+    words = ["--brokers", "2", "--schema-registry", str(first)]
+    with Serving(tmp_path / "data", *words, listen=f"127.0.0.1:{broker}") as serving:
+        assert serving.ready.startswith("wirekafka ready")
+        urls = [f"http://127.0.0.1:{first + step}" for step in range(2)]
+        for number, url in enumerate(urls):
+            eventually(
+                lambda url=url, number=number: (
+                    ask(url, "PUT", f"/config/s{number}", FULL).status == 200
+                )
+            )
+        for url in urls:
+            eventually(lambda url=url: ask(url, "GET", "/config/s0").status == 200)

@@ -12,7 +12,7 @@ import pytest
 import wirekafka
 from tests.eventually import eventually
 from tests.registry.servers import ask, registry
-from wirekafka.registry.election import InstanceIdentity, RegistryProtocol
+from wirekafka.registry.instance.election import InstanceIdentity, RegistryProtocol
 
 A, B = InstanceIdentity("http", "a", 8081), InstanceIdentity("http", "b", 8081)
 

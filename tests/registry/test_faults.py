@@ -134,4 +134,4 @@ def test_a_delay_ends_with_its_time_or_with_its_fault(faults):
     served: list[float] = []
     faults.add(RegistryFault(RequestPattern.parse("/**"), times=1, seconds=0.05))
     asyncio.run(serve())
-    assert len(seen) == 2
+    assert len(served) == 2

@@ -1,5 +1,7 @@
 """What each request asks the permission for, and what users without it see."""
 
+from collections.abc import Collection
+
 import pytest
 from starlette.requests import Request
 
@@ -25,6 +27,9 @@ class Recording:
         self.asked.append((operation.value, subject))
         if subject in self.denied:
             raise RegistryError(403, 40301, "User is denied operation")
+
+    async def readable(self, request: Request, subjects: Collection[str]) -> Collection[str]:
+        return [each for each in subjects if each not in self.denied]
 
 
 @pytest.fixture

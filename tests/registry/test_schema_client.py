@@ -243,11 +243,31 @@ def test_refusals_have_the_registrys_code_and_text_or_the_status(
     assert str(refused.value) == f"the schema registry refuses: {message}"
 
 
-@pytest.mark.parametrize("body", [b"[]", b"{}", b"null", b'{"schema": "x", "schemaType": "XML"}'])
+@pytest.mark.parametrize(
+    "body", [b"[]", b"{}", b"null", b'{"schema": 5}', b'{"schema": "x", "schemaType": "XML"}']
+)
 def test_a_response_that_is_no_schema_is_an_error(fake, registry, body):
     fake.faults.append(Fault(200, body))
     with pytest.raises(CliError, match="answers with no schema that is known"):
         registry.schema(1)
+
+
+@pytest.mark.parametrize("body", [b"5.5", b"{}", b"null", b"[[]]", b'{"id": "x"}'])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda registry: registry.subjects(),
+        lambda registry: registry.versions("a"),
+        lambda registry: registry.delete("a"),
+        lambda registry: registry.delete("a", 1),
+        lambda registry: registry.register("a", STRING),
+        lambda registry: registry.incompatibilities("a", STRING),
+    ],
+)
+def test_an_answer_of_another_shape_is_an_error(fake, registry, ask, body):
+    fake.faults.append(Fault(200, body))
+    with pytest.raises(CliError, match="does not answer as a schema registry does"):
+        ask(registry)
 
 
 def test_a_server_that_is_no_registry_is_an_error(fake, registry):

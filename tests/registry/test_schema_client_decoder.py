@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from tests.registry.fake_registry import FakeRegistry, Fault, fake_registry
-from tests.registry.plain_schemas import parse_plain
+from tests.registry.plain_schemas import use_plain_schemas
 from wirekafka.client.schema_registry import Decoder, SchemaRegistry
 from wirekafka.schemas import formats
 from wirekafka.schemas.framing import framed, with_id
@@ -23,7 +23,7 @@ def fake() -> Iterator[FakeRegistry]:
 
 @pytest.fixture
 def decoder(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> Decoder:
-    monkeypatch.setattr(formats, "parse", parse_plain)
+    use_plain_schemas(monkeypatch)
     return Decoder(SchemaRegistry(fake.url, timeout_s=5))
 
 
@@ -112,7 +112,7 @@ def test_missing_parsers_are_a_reason(fake, decoder, monkeypatch):
     def no_parser(*given):
         raise ImportError("No module named 'avro'")
 
-    monkeypatch.setattr(formats, "parse", no_parser)
+    monkeypatch.setattr(formats, "parse_stored", no_parser)
     id = decoder.registry.register("a", "A")
     assert decoder.decoded(with_id(id, b"{}"), is_key=False).error == (
         "No module named 'avro': pip install 'wirekafka[registry]'"

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.registry.plain_schemas import parse_plain
+from tests.registry.plain_schemas import use_plain_schemas
 from tests.registry.served_registry import KEY, Served, served_registry
 from wirekafka.client.schema_registry import Decoder, RegistryRefused, SchemaRegistry
 from wirekafka.registry.faults import SPARED_HEADER
-from wirekafka.schemas import formats
 from wirekafka.schemas.framing import with_id
 from wirekafka.schemas.schema import Dependency, Format, SchemaReference
 from wirekafka.testing.registry.schemas import Schemas
@@ -18,7 +17,7 @@ from wirekafka.testing.registry.schemas import Schemas
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    monkeypatch.setattr(formats, "parse", parse_plain)
+    use_plain_schemas(monkeypatch)
     with served_registry() as served:
         yield served
 

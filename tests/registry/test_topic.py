@@ -14,8 +14,8 @@ from tests.registry.instances import entry_of, instance
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.transactions import TransactionalProducer
 from wirekafka.codec.record import Record
-from wirekafka.registry import topic
-from wirekafka.registry.topic import TOPIC, TopicFollower
+from wirekafka.registry.instance import topic
+from wirekafka.registry.instance.topic import TOPIC, TopicFollower
 
 
 @pytest.fixture

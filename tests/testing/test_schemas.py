@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.registry.fake_registry import FakeRegistry, Fault, fake_registry
-from tests.registry.plain_schemas import parse_plain
+from tests.registry.plain_schemas import use_plain_schemas
 from tests.testing.clients import confluent_producer, deliver
 from wirekafka import Broker
 from wirekafka.client.schema_registry import RegistryRefused, SchemaRegistry
 from wirekafka.registry.faults import RegistryFaults
-from wirekafka.schemas import formats
 from wirekafka.schemas.schema import Format, ValueMismatch
 from wirekafka.testing.control import BrokerControl
 from wirekafka.testing.registry.schemas import Schemas
@@ -25,7 +24,7 @@ from wirekafka.testing.registry.schemas import Schemas
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRegistry]:
-    monkeypatch.setattr(formats, "parse", parse_plain)
+    use_plain_schemas(monkeypatch)
     with fake_registry() as registry:
         yield registry
 

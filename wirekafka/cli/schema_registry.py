@@ -56,8 +56,8 @@ def command(
     in by HTTP Basic with their passwords of the brokers, and the brokers' ACLs apply.
     """
     try:
-        from wirekafka.registry.election import InstanceIdentity
-        from wirekafka.registry.service import RegistrySettings, registry_server, url_of
+        from wirekafka.registry.instance.election import InstanceIdentity
+        from wirekafka.registry.instance.service import RegistrySettings, registry_server, url_of
         from wirekafka.server.text_logs import TextFormatter
         from wirekafka.web.tls import client_context, server_context
     except ModuleNotFoundError as error:

@@ -24,7 +24,7 @@ from wirekafka.server.equal_lines import EqualLines
 if TYPE_CHECKING:
     from wirekafka.config.client_config import ClientConfig
     from wirekafka.metadata.bootstrap import FirstUsers
-    from wirekafka.registry.built_in import BuiltInRegistry
+    from wirekafka.registry.instance.built_in import BuiltInRegistry
     from wirekafka.server.run import Companion
 
 _DATA = "wirekafka-data"
@@ -316,7 +316,7 @@ def _schema_registry(config: BrokerConfig, login: ClientConfig | None) -> BuiltI
     if schema_registry_listener(config.sources) is None:
         return None
     try:
-        from wirekafka.registry.built_in import BuiltInRegistry
+        from wirekafka.registry.instance.built_in import BuiltInRegistry
     except ModuleNotFoundError as error:
         reason = f"it needs `pip install 'wirekafka[registry]'`: {error}"
         option = "--schema-registry"

@@ -9,12 +9,13 @@ import ssl
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
@@ -30,6 +31,8 @@ from wirekafka.schemas.schema import (
     SchemaReference,
     ValueMismatch,
 )
+
+T = TypeVar("T")
 
 __all__ = [
     "ConnectionFailure",
@@ -48,6 +51,7 @@ _UNKNOWN_FOR_S = 5.0
 """An id that is unknown now may be registered soon."""
 _UNREACHABLE_FOR_S = 2.0
 _MOST_DEPENDENCIES, _DEEPEST = 1_000, 100
+_SHOWN_CHARACTERS = 200
 _LATEST = "latest"
 _LATEST_NUMBER = -1
 """The version of a reference to whatever is the latest."""
@@ -81,7 +85,9 @@ class RegisteredSchema:
     @cached_property
     def _outcome(self) -> ParsedSchema | SchemaError:
         try:
-            return parsed_schema(self.format, self.text, self._resolve(self.references))
+            dependencies = self._resolve(self.references)
+            with _parsers():
+                return formats.parse_stored(self.format, self.text, dependencies)
         except SchemaError as error:
             return error
 
@@ -158,16 +164,14 @@ class SchemaRegistry:
     def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
         """The numbers of the versions of a subject, in ascending order."""
         query = {"deleted": "true"} if deleted else {}
-        found: list[int] = self.request("GET", f"subjects/{quoted(subject)}/versions", **query)
-        return found
+        return self._listed(int, "GET", f"subjects/{quoted(subject)}/versions", **query)
 
     def subjects(self, prefix: str = "", *, deleted: bool = False) -> list[str]:
         """The names of all subjects, or of all that begin with a prefix."""
         query = {"deleted": "true"} if deleted else {}
         if prefix:
             query["subjectPrefix"] = prefix
-        found: list[str] = self.request("GET", "subjects", **query)
-        return found
+        return self._listed(str, "GET", "subjects", **query)
 
     def register(
         self,
@@ -180,7 +184,10 @@ class SchemaRegistry:
         """Register a schema under a subject, unless it is registered; returns its id."""
         query = {"normalize": "true"} if normalize else {}
         body = _body(text, format, references)
-        id: int = self.request("POST", f"subjects/{quoted(subject)}/versions", body, **query)["id"]
+        answer = self.request("POST", f"subjects/{quoted(subject)}/versions", body, **query)
+        id = answer.get("id") if isinstance(answer, dict) else None
+        if not isinstance(id, int):
+            raise self._unusual(answer)
         self._failures.forget(("id", id, _context(subject)))
         return id
 
@@ -199,10 +206,14 @@ class SchemaRegistry:
         path = f"compatibility/subjects/{quoted(subject)}/versions"
         if version is not None:
             path += f"/{version}"
-        found = self.request("POST", path, _body(text, format, references), verbose="true")
-        if found["is_compatible"]:
+        answer = self.request("POST", path, _body(text, format, references), verbose="true")
+        if not isinstance(answer, dict) or "is_compatible" not in answer:
+            raise self._unusual(answer)
+        if answer["is_compatible"]:
             return []
-        return list(found.get("messages") or ["the schema is incompatible"])
+        messages = answer.get("messages")
+        found = list(map(str, messages)) if isinstance(messages, list) else []
+        return found or ["the schema is incompatible"]
 
     def delete(
         self, subject: str, version: int | str | None = None, *, permanent: bool = False
@@ -214,9 +225,11 @@ class SchemaRegistry:
         query = {"permanent": "true"} if permanent else {}
         path = f"subjects/{quoted(subject)}"
         if version is None:
-            found: list[int] = self.request("DELETE", path, **query)
-            return found
-        return [self.request("DELETE", f"{path}/versions/{version}", **query)]
+            return self._listed(int, "DELETE", path, **query)
+        deleted = self.request("DELETE", f"{path}/versions/{version}", **query)
+        if not isinstance(deleted, int):
+            raise self._unusual(deleted)
+        return [deleted]
 
     def dependencies(
         self, references: Sequence[SchemaReference], subject: str = ""
@@ -290,11 +303,21 @@ class SchemaRegistry:
         self._schemas.keep(key, schema)
         return schema
 
+    def _listed(self, kind: type[T], method: str, path: str, **query: str) -> list[T]:
+        answer = self.request(method, path, **query)
+        if not isinstance(answer, list) or not all(isinstance(each, kind) for each in answer):
+            raise self._unusual(answer)
+        return answer
+
+    def _unusual(self, answer: Any) -> CliError:
+        shown = str(answer)[:_SHOWN_CHARACTERS]
+        return CliError(f"{self.url} does not answer as a schema registry does: {shown}")
+
     def _registered(self, fields: Any, id: int | None = None) -> RegisteredSchema:
         try:
             guid = fields.get("guid")
             return RegisteredSchema(
-                text=fields["schema"],
+                text=_text(fields["schema"]),
                 format=Format(fields.get("schemaType") or Format.AVRO),
                 references=tuple(
                     SchemaReference(each["name"], each["subject"], each["version"])
@@ -377,11 +400,23 @@ class Decoder:
 def parsed_schema(
     format: Format, text: str, dependencies: Sequence[Dependency] = ()
 ) -> ParsedSchema:
-    """The schema of a text. Raises SchemaError, also where the parsers are not installed."""
-    try:
+    """The schema of a new text. Raises SchemaError, also where the parsers are not installed."""
+    with _parsers():
         return formats.parse(format, text, dependencies)
+
+
+@contextmanager
+def _parsers() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise SchemaError(f"{error}: pip install 'wirekafka[registry]'") from error
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("its text is none")
+    return value
 
 
 def quoted(segment: str) -> str:

@@ -81,10 +81,10 @@ class SessionAccounts:
     def log_in(self, user: str, password: str) -> str:
         """Begin a session of a user; returns its name. Raises CliError if a broker refuses."""
         config = with_credentials(self._settings.config, user, password, "the login page")
+        registry = registry_of(self._settings, user, password)
         pool = ClientPool(self._settings.bootstrap, config, CLIENT_ID)
         with pool.client() as client:
             client.any()
-        registry = registry_of(self._settings, user, password)
         account = UserAccount(user, pool, self._open_source(pool), registry)
         session = secrets.token_urlsafe(32)
         with self._lock:

@@ -39,7 +39,7 @@ from wirekafka.server.node import Node
 from wirekafka.web.web_server import WebServer
 
 if TYPE_CHECKING:
-    from wirekafka.registry.built_in import BuiltInRegistry
+    from wirekafka.registry.instance.built_in import BuiltInRegistry
 
 logger = logging.getLogger(__name__)
 

@@ -58,7 +58,7 @@ class SubjectLine:
     problem: str = ""
 
 
-class Place(NamedTuple):
+class SubjectVersion(NamedTuple):
     """A version of a subject."""
 
     subject: str
@@ -152,15 +152,17 @@ def mode(registry: SchemaRegistry) -> str:
     return str(found.get("mode", "")) if isinstance(found, dict) else ""
 
 
-def places_of(registry: SchemaRegistry, id: int, subject: str = "") -> list[Place]:
+def places_of(registry: SchemaRegistry, id: int, subject: str = "") -> list[SubjectVersion]:
     """The versions that have an id in the context of a subject."""
     context = subject[: subject.index(":", 2) + 1] if subject.startswith(":.") else ""
     query = {"subject": context} if context else {}
     found = registry.request("GET", f"schemas/ids/{id}/versions", **query)
-    return [Place(str(each["subject"]), int(each["version"])) for each in found]
+    return [SubjectVersion(str(each["subject"]), int(each["version"])) for each in found]
 
 
-def referring(registry: SchemaRegistry, subject: str, version: int) -> tuple[list[Place], int]:
+def referring(
+    registry: SchemaRegistry, subject: str, version: int
+) -> tuple[list[SubjectVersion], int]:
     """The versions that refer to a version, as many as are shown, and the number of their ids."""
     path = f"subjects/{quoted(subject)}/versions/{version}/referencedby"
     try:
@@ -169,7 +171,7 @@ def referring(registry: SchemaRegistry, subject: str, version: int) -> tuple[lis
         if error.status != _NOT_FOUND:
             raise
         return [], 0  # A deleted version.
-    found: list[Place] = []
+    found: list[SubjectVersion] = []
     for id in ids[:_MOST_REFERRING]:
         found += places_of(registry, int(id), subject)
     return found, len(ids)

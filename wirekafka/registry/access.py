@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Protocol
 
@@ -34,4 +35,10 @@ class RegistryPermissions(Protocol):
         """Raise RegistryError 401, or 403 (40301), unless the user may do it.
 
         The subject has no context (`:.context:`) in front: it is a topic's by its strategy.
+        """
+
+    async def readable(self, request: Request, subjects: Collection[str]) -> Collection[str]:
+        """The subjects of which the user has SUBJECT_READ, for answers that list many.
+
+        Raises RegistryError 401.
         """

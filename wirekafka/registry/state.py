@@ -44,6 +44,15 @@ class _Context:
     """The ids whose records have another GUID than this registry would give them."""
     max_id: int = 0
 
+    def copy(self) -> _Context:
+        """A context that changes by itself, with the same records."""
+        return _Context(
+            {id: dict(uses) for id, uses in self.by_id.items()},
+            {guid: set(ids) for guid, ids in self.ids.items()},
+            {guid: set(ids) for guid, ids in self.by_stored_guid.items()},
+            self.max_id,
+        )
+
     def guids(self, record: SchemaRecord) -> Iterator[tuple[dict[str, set[int]], str]]:
         """The GUIDs of a record, and where its id is found by each."""
         guid = record.content.guid()
@@ -66,6 +75,17 @@ class RegistryState:
         self._referrers: dict[SubjectVersion, dict[SubjectVersion, SchemaRecord]] = {}
         self._configs: dict[str | None, Mapping[str, Any]] = {}
         self._modes: dict[str | None, str] = {}
+
+    def copy(self) -> RegistryState:
+        """A state that changes by itself, with the same records."""
+        made = RegistryState()
+        made.end_offset = self.end_offset
+        made._contexts = {name: context.copy() for name, context in self._contexts.items()}
+        made._known_contexts = set(self._known_contexts)
+        made._subjects = {name: dict(versions) for name, versions in self._subjects.items()}
+        made._referrers = {each: dict(uses) for each, uses in self._referrers.items()}
+        made._configs, made._modes = dict(self._configs), dict(self._modes)
+        return made
 
     # The fold.
 

@@ -16,8 +16,8 @@ from wirekafka.console.source import Known, Unknown
 from wirekafka.console.subject_reads import (
     MOST_SHOWN_CHARACTERS,
     DifferenceLine,
-    Place,
     SeenIds,
+    SubjectVersion,
     TopicUse,
     difference,
     mode,
@@ -48,7 +48,7 @@ class IdLine(NamedTuple):
 
     id: str
     records: int
-    places: list[Place]
+    places: list[SubjectVersion]
 
 
 @dataclass(slots=True)
@@ -208,7 +208,7 @@ def _uses(
     return {"uses": lines, "record_name": record, "is_of_record": record == name}
 
 
-def _places(registry: SchemaRegistry, id: str, subject: str) -> list[Place]:
+def _places(registry: SchemaRegistry, id: str, subject: str) -> list[SubjectVersion]:
     """The versions with an id, the subject's own first; none if the registry has none."""
     if not id.lstrip("-").isdigit():
         return []

@@ -69,22 +69,18 @@ class RegistryCall:
             name = None if subject is None else qualified(subject).name
             await self.registry.access.authorize(self.request, operation, name)
 
-    async def allowed(self, operation: RegistryOperation, subject: str) -> bool:
-        """Whether the user may do it."""
-        try:
-            await self.require(operation, subject)
-        except errors.RegistryError:
-            return False
-        return True
-
     async def readable(self, records: Sequence[SchemaRecord]) -> Sequence[SchemaRecord]:
         """The versions of subjects that the user may read."""
-        if self.registry.access is None:
-            return records
-        names = {each.subject for each in records}
-        read = RegistryOperation.SUBJECT_READ
-        allowed = {each for each in names if await self.allowed(read, each)}
+        allowed = set(await self.readable_subjects([each.subject for each in records]))
         return [each for each in records if each.subject in allowed]
+
+    async def readable_subjects(self, subjects: Sequence[str]) -> Sequence[str]:
+        """The subjects that the user may read."""
+        if self.registry.access is None:
+            return subjects
+        names = {each: qualified(each).name for each in subjects}
+        allowed = await self.registry.access.readable(self.request, set(names.values()))
+        return [each for each in subjects if names[each] in allowed]
 
     async def require_schema(self, records: Sequence[SchemaRecord]) -> None:
         """Raise RegistryError 401 or 403 unless the user may read one of a schema's subjects."""

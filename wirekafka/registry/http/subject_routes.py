@@ -30,10 +30,7 @@ async def subjects(call: RegistryCall) -> Any:
     if only_deleted:
         live = set(call.state.subjects())
         names = [each for each in names if each not in live]
-    if call.registry.access is not None:
-        read = RegistryOperation.SUBJECT_READ
-        names = [each for each in names if await call.allowed(read, each)]
-    return call.page(names, _MOST_SUBJECTS)
+    return call.page(await call.readable_subjects(names), _MOST_SUBJECTS)
 
 
 async def look_up(call: RegistryCall) -> Any:

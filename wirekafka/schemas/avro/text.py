@@ -7,10 +7,12 @@ numbers and the place of each namespace count.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
-from math import copysign, isfinite, isnan
-from typing import Any, assert_never
+from math import copysign, inf, isfinite, isnan, log10
+from struct import Struct
+from typing import Any, TypeAlias, TypeGuard, assert_never
 
 from wirekafka.schemas.avro.types import (
     MAX_DEPTH,
@@ -19,7 +21,6 @@ from wirekafka.schemas.avro.types import (
     AvroField,
     AvroFixed,
     AvroMap,
-    AvroName,
     AvroNamed,
     AvroPrimitive,
     AvroRecord,
@@ -28,6 +29,8 @@ from wirekafka.schemas.avro.types import (
     AvroUnresolved,
 )
 from wirekafka.schemas.schema import SchemaError
+
+_Annotated: TypeAlias = AvroPrimitive | AvroArray | AvroMap | AvroNamed
 
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 _SHORT_ESCAPES = {
@@ -39,6 +42,20 @@ _SHORT_ESCAPES = {
     "\f": "\\f",
     "\r": "\\r",
 }
+_LOGICAL = ("logicalType",)
+_DECIMAL = ("logicalType", "precision", "scale")
+_INSTANTS = tuple(
+    f"{prefix}timestamp-{unit}"
+    for prefix in ("", "local-")
+    for unit in ("millis", "micros", "nanos")
+)
+_LOGICAL_WORDS = {
+    "int": ("date", "time-millis"),
+    "long": ("time-micros", *_INSTANTS),
+    "bytes": ("big-decimal",),
+}
+_FLOAT, _FLOAT_DIGITS = Struct(">f"), 9
+_UUID_BYTES, _DURATION_BYTES = 16, 12
 _PLAIN_EXPONENTS = range(-3, 7)
 """Powers of ten for which Java writes a number without an exponent."""
 
@@ -49,7 +66,11 @@ def canonical_text(root: AvroType, referenced: Iterable[str]) -> str:
 
 
 def normalized_text(root: AvroType, referenced: Iterable[str]) -> str:
-    """The canonical text with properties and aliases in order, and without empty documentation."""
+    """The canonical text with what has no order sorted, and without empty documentation.
+
+    As Confluent's: the namespace is left out of types that have none in types that have one, so
+    that these types change their names.
+    """
     return _SortedText(set(referenced)).of(root, "")
 
 
@@ -93,16 +114,12 @@ class _Text:
         match type:
             case AvroPrimitive():
                 word = _quoted(type.word)
-                return (
-                    f'{{"type":{word}{self._properties(type.properties)}}}'
-                    if (type.properties)
-                    else word
-                )
+                return f'{{"type":{word}{self._annotations(type)}}}' if type.properties else word
             case AvroArray():
-                items, more = self.of(type.items, namespace), self._properties(type.properties)
+                items, more = self.of(type.items, namespace), self._annotations(type)
                 return f'{{"type":"array","items":{items}{more}}}'
             case AvroMap():
-                values, more = self.of(type.values, namespace), self._properties(type.properties)
+                values, more = self.of(type.values, namespace), self._annotations(type)
                 return f'{{"type":"map","values":{values}{more}}}'
             case AvroUnion():
                 return f"[{','.join([self.of(each, namespace) for each in type.branches])}]"
@@ -118,12 +135,12 @@ class _Text:
         self._known.add(type.name.full)
         word = "error" if isinstance(type, AvroRecord) and type.is_error else type.word
         parts = [f'{{"type":"{word}","name":{_quoted(type.name.name)}']
-        if type.name.namespace != namespace:
-            parts.append(f',"namespace":{_quoted(type.name.namespace)}')
+        inner = self._inner(type, namespace)
+        if inner != namespace:
+            parts.append(f',"namespace":{_quoted(inner)}')
         parts.append(self._doc(type.doc))
         match type:
             case AvroRecord():
-                inner = type.name.namespace
                 fields = ",".join([self._field(each, inner) for each in type.fields or ()])
                 parts.append(f',"fields":[{fields}]')
             case AvroEnum():
@@ -132,8 +149,8 @@ class _Text:
                     parts.append(f',"default":{_quoted(type.default)}')
             case AvroFixed():
                 parts.append(f',"size":{type.size_bytes}')
-        parts.append(self._properties(type.properties))
-        parts.append(self._aliases(_alias_texts(type.aliases, type.name.namespace)))
+        parts.append(self._annotations(type))
+        parts.append(self._aliases(self._alias_names(type)))
         parts.append("}")
         return "".join(parts)
 
@@ -141,10 +158,10 @@ class _Text:
         parts = [f'{{"name":{_quoted(field.name)},"type":{self.of(field.type, namespace)}']
         parts.append(self._doc(field.doc))
         if field.has_default:
-            parts.append(f',"default":{json_text(field.default)}')
+            parts.append(f',"default":{self._default(field)}')
         if field.order != "ascending":
             parts.append(f',"order":"{field.order}"')
-        parts.append(self._aliases(field.aliases))
+        parts.append(self._aliases(self._field_aliases(field)))
         parts.append(self._properties(field.properties))
         parts.append("}")
         return "".join(parts)
@@ -156,8 +173,27 @@ class _Text:
         texts = ",".join(map(_quoted, aliases))
         return f',"aliases":[{texts}]' if texts else ""
 
+    def _inner(self, type: AvroNamed, namespace: str) -> str:
+        """The namespace in which the fields of a type are written."""
+        return type.name.namespace
+
+    def _alias_names(self, type: AvroNamed) -> Iterable[str]:
+        return [alias.within(type.name.namespace) for alias in type.aliases]
+
+    def _default(self, field: AvroField) -> str:
+        return self._value(field.default)
+
+    def _field_aliases(self, field: AvroField) -> Iterable[str]:
+        return field.aliases
+
+    def _annotations(self, type: _Annotated) -> str:
+        return self._properties(type.properties)
+
     def _properties(self, properties: Mapping[str, Any]) -> str:
-        return "".join([f",{_quoted(name)}:{json_text(properties[name])}" for name in properties])
+        return "".join([f",{_quoted(name)}:{self._value(properties[name])}" for name in properties])
+
+    def _value(self, value: Any) -> str:
+        return json_text(value)
 
 
 class _SortedText(_Text):
@@ -166,15 +202,116 @@ class _SortedText(_Text):
     def _doc(self, doc: str | None) -> str:
         return super()._doc(doc or None)
 
-    def _aliases(self, aliases: Iterable[str]) -> str:
-        return super()._aliases(sorted(aliases))
+    def _inner(self, type: AvroNamed, namespace: str) -> str:
+        return type.name.namespace or namespace
+
+    def _alias_names(self, type: AvroNamed) -> Iterable[str]:
+        ordered = sorted(type.aliases, key=lambda alias: alias.full)
+        return [alias.within(type.name.namespace) for alias in ordered]
+
+    def _default(self, field: AvroField) -> str:
+        return self._value(_typed(field.type, field.default))
+
+    def _field_aliases(self, field: AvroField) -> Iterable[str]:
+        return sorted(field.aliases)
+
+    def _annotations(self, type: _Annotated) -> str:
+        first = [name for name in _logical_names(type) if name in type.properties]
+        rest = sorted(type.properties.keys() - set(first))
+        return super()._properties({name: type.properties[name] for name in (*first, *rest)})
 
     def _properties(self, properties: Mapping[str, Any]) -> str:
         return super()._properties(dict(sorted(properties.items())))
 
+    def _value(self, value: Any) -> str:
+        return json_text(_sorted(value))
 
-def _alias_texts(aliases: Iterable[AvroName], namespace: str) -> Iterable[str]:
-    return [alias.within(namespace) for alias in aliases]
+
+def _is_valid_decimal(properties: Mapping[str, Any], size_bytes: int | None) -> bool:
+    precision, scale = properties.get("precision"), properties.get("scale", 0)
+    if not (_is_integer(precision) and _is_integer(scale)):
+        return False
+    largest = precision if size_bytes is None else int(log10(2) * (8 * size_bytes - 1))
+    return bool(0 < precision <= largest and 0 <= scale <= precision)
+
+
+def _is_integer(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _logical_names(type: _Annotated) -> Sequence[str]:
+    """The properties that make up a logical type which Java's library knows and finds valid."""
+    properties = type.properties
+    word = properties.get("logicalType")
+    size = type.size_bytes if isinstance(type, AvroFixed) else None
+    match getattr(type, "word", ""), word:
+        case ("string", "uuid") if "avro.java.string" not in properties:
+            return _LOGICAL
+        case ("fixed", "uuid") if size == _UUID_BYTES:
+            return _LOGICAL
+        case ("fixed", "duration") if size == _DURATION_BYTES:
+            return _LOGICAL
+        case (("int" | "long" | "bytes"), _) if word in _LOGICAL_WORDS[type.word]:
+            return _LOGICAL
+        case (("bytes" | "fixed"), "decimal") if _is_valid_decimal(properties, size):
+            return _DECIMAL if properties.get("scale") else _DECIMAL[:2]
+    return ()
+
+
+def _typed(type: AvroType, value: Any) -> Any:
+    """A default value with the numbers that its type has: a double, or the nearest float."""
+    match type, value:
+        case AvroUnion(), _ if type.branches:
+            return _typed(type.branches[0], value)
+        case AvroArray(), list():
+            return [_typed(type.items, each) for each in value]
+        case AvroMap(), dict():
+            return {name: _typed(type.values, each) for name, each in value.items()}
+        case AvroRecord(), dict():
+            types = {field.name: field.type for field in type.fields or ()}
+            return {
+                name: _typed(types[name], each) if name in types else each
+                for name, each in value.items()
+            }
+        case AvroPrimitive(word="double"), int() | float() if not isinstance(value, bool):
+            return _float_of(value)
+        case AvroPrimitive(word="float"), int() | float() if not isinstance(value, bool):
+            return _nearest_float(_float_of(value))
+        case _:
+            return value
+
+
+def _float_of(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
+
+
+def _nearest_float(value: float) -> float:
+    """The number with the fewest digits that is the same in 32 bits."""
+    try:
+        packed = _FLOAT.pack(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
+    (exact,) = _FLOAT.unpack(packed)
+    for digits in range(1, _FLOAT_DIGITS + 1):
+        short = float(f"{exact:.{digits}g}")
+        with suppress(OverflowError):
+            if _FLOAT.pack(short) == packed:
+                return short
+    return value
+
+
+def _sorted(value: Any) -> Any:
+    """A JSON value with the names of each object in order."""
+    match value:
+        case dict():
+            return {name: _sorted(value[name]) for name in sorted(value)}
+        case list():
+            return [_sorted(each) for each in value]
+        case _:
+            return value
 
 
 def _quoted(text: str) -> str:

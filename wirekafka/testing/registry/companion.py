@@ -10,7 +10,7 @@ from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.registry.faults import SPARED_HEADER, RegistryFaults
-from wirekafka.registry.service import RegistrySettings, registry_server, url_of
+from wirekafka.registry.instance.service import RegistrySettings, registry_server, url_of
 from wirekafka.testing.registry.schemas import Schemas
 from wirekafka.web.web_server import WebServer
 

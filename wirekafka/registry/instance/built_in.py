@@ -27,7 +27,7 @@ from wirekafka.config.own import (
     RegistryAccess,
     schema_registry_listener,
 )
-from wirekafka.registry.service import RegistrySettings, registry_server, url_of
+from wirekafka.registry.instance.service import RegistrySettings, registry_server, url_of
 from wirekafka.security import jaas
 from wirekafka.web.tls import server_context
 from wirekafka.web.web_server import WebServer

@@ -23,9 +23,9 @@ from wirekafka.codec.record import Record
 from wirekafka.config.option import ConfigError
 from wirekafka.registry.entry import Entry
 from wirekafka.registry.errors import RegistryError
+from wirekafka.registry.instance.topic import PARTITION, OpenClient, TopicFollower
 from wirekafka.registry.records import NOOP
 from wirekafka.registry.state import RegistryState
-from wirekafka.registry.topic import PARTITION, OpenClient, read_until
 from wirekafka.registry.writer import Decided, Decision
 
 logger = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class LeaderTerm:
     def __init__(
         self,
         open_client: OpenClient,
-        topic: str,
+        follower: TopicFollower,
         transactional_id: str,
         submissions: Submissions,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
@@ -109,7 +109,7 @@ class LeaderTerm:
         self.failure: Exception | None = None
         self.is_leading = False
         """Whether it has read the topic, and decides."""
-        self._open_client, self._topic = open_client, topic
+        self._open_client, self._follower, self._topic = open_client, follower, follower.topic
         self._transactional_id = transactional_id
         self._submissions, self._now_ms = submissions, now_ms
         self._should_stop = threading.Event()
@@ -141,7 +141,8 @@ class LeaderTerm:
                 first = self._append(producer, [NOOP])
                 producer.commit()
                 self._end = first + 2  # With the marker of the commit.
-                self._state = read_until(client, self._topic, self._end)
+                topic_id = client.topic(self._topic).topic_id
+                self._state = self._follower.copied_at(self._end, topic_id)
                 self.is_leading = True
                 logger.info("This instance leads, from offset %d of %s on", first, self._topic)
                 while not self._should_stop.is_set():

@@ -16,17 +16,17 @@ from wirekafka.client.client import Client, CliError
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.registry import app
-from wirekafka.registry.broker_access import BrokerAccess, require_passwords
-from wirekafka.registry.election import (
+from wirekafka.registry.instance.broker_access import BrokerAccess, require_passwords
+from wirekafka.registry.instance.election import (
     SESSION_TIMEOUT_MS,
     ElectionResult,
     InstanceIdentity,
     RegistryElection,
 )
-from wirekafka.registry.forwarding import Forwarding, RegistryLeadership
+from wirekafka.registry.instance.forwarding import Forwarding, RegistryLeadership
+from wirekafka.registry.instance.topic import TopicFollower
+from wirekafka.registry.instance.topic_writer import TopicWriter
 from wirekafka.registry.names import CLIENT_ID, GROUP, TOPIC, TRANSACTIONAL_ID
-from wirekafka.registry.topic import TopicFollower
-from wirekafka.registry.topic_writer import TopicWriter
 from wirekafka.web.connection import HttpConnection
 from wirekafka.web.web_server import Service, WebServer
 

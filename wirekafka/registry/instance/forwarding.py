@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wirekafka.registry.election import ElectionResult, InstanceIdentity
 from wirekafka.registry.errors import RegistryError
 from wirekafka.registry.http import answers, negotiation, routing
-from wirekafka.registry.topic_writer import unknown_leader
+from wirekafka.registry.instance.election import ElectionResult, InstanceIdentity
+from wirekafka.registry.instance.topic_writer import unknown_leader
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from wirekafka.client.transactions import TransactionRefused
 from wirekafka.registry.errors import RegistryError
-from wirekafka.registry.leader_term import LeaderTerm, Submission, Submissions, not_written
+from wirekafka.registry.instance.leader_term import LeaderTerm, Submission, Submissions, not_written
+from wirekafka.registry.instance.topic import OpenClient, TopicFollower
 from wirekafka.registry.state import RegistryState
-from wirekafka.registry.topic import OpenClient, TopicFollower
 from wirekafka.registry.writer import Decision
 
 T = TypeVar("T")
@@ -76,10 +76,7 @@ class TopicWriter:
                 self._note(term.failure)
             if time.monotonic() - self._failed_at >= _PAUSE_S:
                 self._term = LeaderTerm(
-                    self._open_client,
-                    self._follower.topic,
-                    self._transactional_id,
-                    self._submissions,
+                    self._open_client, self._follower, self._transactional_id, self._submissions
                 )
 
     def follow(self) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 from wirekafka.client.classic_membership import ClassicMembership
 from wirekafka.client.client import Client, CliError, ConnectionFailure
 from wirekafka.config.option import ConfigError
+from wirekafka.registry.instance.topic import OpenClient
 from wirekafka.registry.names import GROUP
-from wirekafka.registry.topic import OpenClient
 
 logger = logging.getLogger(__name__)
 

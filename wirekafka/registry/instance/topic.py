@@ -30,6 +30,7 @@ _WAIT_S = 0.5
 """How long the broker waits for a new record; a stop takes as long."""
 _LONGEST_PAUSE_S = 2.0
 _CREATION_TIMEOUT_S, _CREATION_PAUSE_S = 10.0, 0.05
+_COPY_TIMEOUT_S = 30.0
 _COMMITTED = 1
 _LATEST, _EARLIEST = -1, -2
 
@@ -93,16 +94,6 @@ def stable_end(client: Client, topic: str) -> int:
     return listed.offset
 
 
-def read_until(client: Client, topic: str, end: int) -> RegistryState:
-    """The state of all records before an offset, in a new state of the caller's own."""
-    state = RegistryState()
-    reader = TopicReader(client, topic)
-    while reader.position < end:
-        for replay in reader.read():
-            state.replay(*replay)
-    return state
-
-
 class TopicReader:
     """Reads the topic's committed records once, in their order."""
 
@@ -137,7 +128,7 @@ class TopicFollower:
         self._open_client = open_client
         self._topic_id: bytes | None = None
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
-        self._should_stop = threading.Event()
+        self._should_stop, self._should_reload = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -164,6 +155,30 @@ class TopicFollower:
             self._waiters.append((offset, reached))
             await reached
 
+    def copied_at(self, offset: int, topic_id: bytes) -> RegistryState:
+        """A copy of the state with all records before an offset; not for the loop's own thread.
+
+        Raises CliError if they cannot be read in time, and if more was read: of another writer, or
+        before the topic lost records.
+        """
+        assert self._loop is not None
+
+        async def copied() -> RegistryState:
+            while self._topic_id != topic_id:
+                await asyncio.sleep(_CREATION_PAUSE_S)
+            await self.reached(offset)
+            if self.position > offset:
+                self._should_reload.set()
+                raise CliError(f"{self.topic} was read up to {self.position}, beyond {offset}")
+            return self.state.copy()
+
+        copying = asyncio.run_coroutine_threadsafe(copied(), self._loop)
+        try:
+            return copying.result(_COPY_TIMEOUT_S)
+        except TimeoutError:
+            copying.cancel()
+            raise CliError(f"{self.topic} cannot be read up to offset {offset}") from None
+
     def _load(self, client: Client) -> TopicReader:
         """Replace the state by what is in the topic."""
         reader = TopicReader(client, self.topic)
@@ -172,14 +187,15 @@ class TopicFollower:
         while reader.position < end:
             for replay in reader.read():
                 state.replay(*replay)
-        self._topic_id = reader.topic_id
-        self._replace(state, reader.position)
+        self._replace(state, reader)
         return reader
 
-    def _replace(self, state: RegistryState, position: int) -> None:
+    def _replace(self, state: RegistryState, reader: TopicReader) -> None:
+        self._should_reload.clear()
+
         def replace() -> None:
-            self.state = state
-            self._move(position)
+            self.state, self._topic_id = state, reader.topic_id
+            self._move(reader.position)
 
         if self._loop is None:
             replace()
@@ -195,7 +211,10 @@ class TopicFollower:
                     pause_s = 0.1
                     while not self._should_stop.is_set():
                         records = list(reader.read())
-                        self._take(records, reader.position)
+                        if self._should_reload.is_set():
+                            reader = self._load(client)
+                        else:
+                            self._take(records, reader.position)
             except (CliError, ConfigError, OSError) as error:
                 if not self._should_stop.is_set():
                     logger.warning("The topic %s cannot be read: %s", self.topic, error)
