@@ -43,9 +43,11 @@ def test_a_lost_connection_neither_loses_nor_doubles_records(broker: wirekafka.B
         assert cases.values(client, topic) == [b"once", b"twice"]
 
 
-def test_a_user_without_the_transactional_id_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("may_describe", [True, False])
+def test_a_user_without_the_transactional_id_is_refused(tmp_path: Path, may_describe: bool) -> None:
     allowed = [Allow("alice", ["read", "write"], topic="t")]
-    allowed.append(Allow("alice", "describe", transactional_id="id"))
+    if may_describe:
+        allowed.append(Allow("alice", "describe", transactional_id="id"))
     with wirekafka.Broker(users={"alice": "secret"}, acls=allowed, topics=["t"]) as broker:
         file = tmp_path / "alice.properties"
         settings = broker.client_config("java", user="alice")

@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import wirekafka
-from tests.registry.servers import ask
+from tests.registry.servers import ask, registry
+from wirekafka.config.client_config import ClientConfig
 from wirekafka.registry.instance import broker_access
 from wirekafka.registry.instance.broker_access import topic_of
 from wirekafka.testing import Allow
@@ -128,3 +129,23 @@ def test_many_failures_of_an_address_are_limited(url: str, monkeypatch: pytest.M
     assert statuses.count(401) <= 3
     # Users whose password was checked before are not locked out.
     assert ask(url, "GET", "/subjects", login=BOB).status == 200
+
+
+def test_a_registry_that_may_not_write_transactions_says_so() -> None:
+    acls = [
+        Allow("registry", "all", topic="_schemas"),
+        Allow("registry", "read", group="schema-registry"),
+        Allow("registry", "alter", cluster=True),
+    ]
+    login = ("registry", "secret")
+    with wirekafka.Broker(users=dict([login]), acls=acls) as broker:
+        settings = broker.client_config("java", user="registry")
+        config = ClientConfig({name: str(value) for name, value in settings.items()})
+        with registry(broker.bootstrap_servers, config) as url:
+            assert ask(url, "GET", "/subjects", login=login).status == 200
+            refused = ask(url, "PUT", "/config", LEVEL, login=login)
+            assert (refused.status, refused.body["error_code"]) == (500, 50001)
+            assert refused.body["message"].startswith(
+                "Error while writing to the Kafka store: the user may not use the transactional id"
+                " wirekafka-schema-registry: it needs WRITE and DESCRIBE on it"
+            )

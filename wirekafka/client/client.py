@@ -48,6 +48,14 @@ class LoginRefused(CliError):
     """A login that a broker does not accept."""
 
 
+class CoordinatorRefused(CliError):
+    """A coordinator that a broker does not name, for an error that lasts."""
+
+    def __init__(self, key: str, error: Error) -> None:
+        super().__init__(f"{key}: {error.name}")
+        self.error = error
+
+
 class ListedOffset(NamedTuple):
     """The result of ListOffsets in a partition; -1 for nothing found."""
 
@@ -306,7 +314,7 @@ class Client:
             if not error:
                 return self._connect(Address(found.host, found.port))
             if not error.retriable or time.monotonic() > deadline:
-                raise CliError(f"{_KINDS[kind]} {key}: {error.name}")
+                raise CoordinatorRefused(f"{_KINDS[kind]} {key}", error)
             time.sleep(_RETRY_EVERY_S)
 
     def offsets(

@@ -12,6 +12,7 @@ from wirekafka.client.client import (
     Client,
     CliError,
     ConnectionFailure,
+    CoordinatorRefused,
     check,
 )
 from wirekafka.codec.message import Request, Response
@@ -35,7 +36,15 @@ _ADDING_PRODUCE, _PLAIN_PRODUCE = 12, 11
 """The newest versions of Produce with topic names, at that level and below."""
 _BUMPING_END, _PLAIN_END = 5, 4
 _NAMED_ADD = 3
-_FENCED = frozenset({Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH})
+_FENCED = frozenset(
+    {
+        Error.PRODUCER_FENCED,
+        Error.INVALID_PRODUCER_EPOCH,
+        Error.INVALID_PRODUCER_ID_MAPPING,
+        Error.UNKNOWN_PRODUCER_ID,
+    }
+)
+"""The last two: the transactional id has not been used for so long that it has expired."""
 _MOVED = frozenset(
     {
         Error.NOT_COORDINATOR,
@@ -49,7 +58,7 @@ R = TypeVar("R", bound=Response)
 
 
 class ProducerFenced(CliError):
-    """Another producer with the same transactional id has begun, or the transaction timed out."""
+    """Another producer of the transactional id has begun, or the transaction or the id expired."""
 
 
 class TransactionRefused(CliError):
@@ -171,6 +180,9 @@ class TransactionalProducer:
                 self._client.drop_unusable()
                 time.sleep(_RETRY_EVERY_S)
                 continue
+            except CoordinatorRefused as refused:
+                self._check(refused.error)
+                raise
             error = Error.of(code_of(response))
             if error not in _MOVED or time.monotonic() > deadline:
                 self._check(error)
