@@ -23,6 +23,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from compat_tests.apache_kafka import apache_kafka_on
 from spark_examples.live_broker import live_broker
 from tests.eventually import eventually
+from tests.ports import free_ports
 from tests.registry.fake_registry import FakeRegistry, fake_registry
 
 OPTION = "confluent.value.schema.validation"
@@ -36,8 +37,8 @@ def registry() -> Iterator[FakeRegistry]:
         yield running
 
 
-def serialized(registry: FakeRegistry, topic: str, schema: str, **settings: object) -> bytes:
-    with SchemaRegistryClient({"url": registry.url}) as client:
+def serialized(url: str, topic: str, schema: str, **settings: object) -> bytes:
+    with SchemaRegistryClient({"url": url}) as client:
         serializer = AvroSerializer(client, schema, conf=settings)
         value = serializer({"id": 1}, SerializationContext(topic, MessageField.VALUE))
     assert isinstance(value, bytes)
@@ -73,8 +74,8 @@ def test_records_of_confluents_serializer_are_accepted_once_their_schema_is_regi
     setting = f"confluent.schema.registry.url={registry.url}"
     with live_broker(tmp_path / "data", setting) as bootstrap:
         create(bootstrap, "orders", **{OPTION: "true"})
-        valid = serialized(registry, "orders", ORDER)
-        foreign = serialized(registry, "elsewhere", OTHER)
+        valid = serialized(registry.url, "orders", ORDER)
+        foreign = serialized(registry.url, "elsewhere", OTHER)
         for settings in ({}, {"enable.idempotence": True}, {"compression.type": "zstd"}):
             assert outcome(bootstrap, "orders", valid, **settings) == 0
             refusals = [outcome(bootstrap, "orders", each, **settings) for each in (foreign, b"x")]
@@ -87,13 +88,26 @@ def test_records_of_confluents_serializer_are_accepted_once_their_schema_is_regi
 
 
 @pytest.mark.timeout(120)
+def test_a_broker_that_serves_a_registry_asks_it_by_default(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    with live_broker(
+        tmp_path / "data", f"wirekafka.schema.registry.listener=127.0.0.1:{port}"
+    ) as bootstrap:
+        create(bootstrap, "orders", **{OPTION: "true"})
+        # Its registry may still have to read its topic: producers wait for it.
+        assert outcome(bootstrap, "orders", b"\0\0\0\0\7") == KafkaError.INVALID_RECORD
+        url = f"http://127.0.0.1:{port}"
+        assert outcome(bootstrap, "orders", serialized(url, "orders", ORDER)) == 0
+
+
+@pytest.mark.timeout(120)
 def test_transactions_commit_registered_schemas_and_abort_others(
     tmp_path: Path, registry: FakeRegistry
 ) -> None:
     setting = f"confluent.schema.registry.url={registry.url}"
     with live_broker(tmp_path / "data", setting) as bootstrap:
         create(bootstrap, "orders", **{OPTION: "true"})
-        valid = serialized(registry, "orders", ORDER)
+        valid = serialized(registry.url, "orders", ORDER)
         producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t"})
         producer.init_transactions(30)
         producer.begin_transaction()
@@ -128,7 +142,7 @@ def test_apache_kafka_opens_a_directory_with_such_a_topic_and_leaves_its_options
     setting = f"confluent.schema.registry.url={registry.url}"
     with live_broker(data, setting) as bootstrap:
         create(bootstrap, "orders", **{OPTION: "true", "retention_ms": "-1"})
-        valid = serialized(registry, "orders", ORDER)
+        valid = serialized(registry.url, "orders", ORDER)
         assert outcome(bootstrap, "orders", valid) == 0
     with apache_kafka_on([data], tmp_path) as bootstrap:
         assert read(bootstrap, "orders") == [valid]

@@ -107,6 +107,14 @@ def test_a_year_of_flights_is_analysed_from_a_directory_without_a_broker(
     assert re.match(r"stored_year: 3000 flights, 2\d\d from December on", lines[-1])
 
 
+def test_avro_of_two_versions_is_read_with_the_schemas_of_a_registry(tmp_path: Path) -> None:
+    """In a process of its own, whose JVM has Spark's reader of Avro."""
+    done = example_process("registered_schemas", ["--rows", "2000"], tmp_path, "local[2]")
+    assert done.returncode == 0, done.stderr[-2000:]
+    last_line = done.stdout.splitlines()[-1]
+    assert last_line == "registered_schemas: 2000 flights, 2 versions of their schema"
+
+
 @pytest.mark.skipif(
     int(pandas.__version__.split(".")[0]) >= 3,
     reason="PySpark 4.0's applyInPandasWithState fails by itself with pandas 3",

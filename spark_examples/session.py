@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -18,16 +18,11 @@ from pyspark.sql import functions as f
 HERE = Path(__file__).resolve().parent
 SCALA = "2.12" if pyspark.__version__.startswith("3.") else "2.13"
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{pyspark.__version__}"
+AVRO = f"org.apache.spark:spark-avro_{SCALA}:{pyspark.__version__}"
+"""Spark's reader of Avro, for programs that use `from_avro`."""
 
 TIMEOUTS = {"kafka.request.timeout.ms": "15000", "kafka.default.api.timeout.ms": "20000"}
 """Reader options that turn a wrong address into an error within seconds instead of a minute."""
-
-_DOWNLOADED = {
-    "spark.jars.packages": CONNECTOR,
-    "spark.jars.ivy": str(HERE.parent / ".cache" / "spark-ivy"),
-    "spark.jars.ivySettings": str(HERE / "ivysettings.xml"),
-}
-"""Options with which Spark downloads the connector."""
 
 _REASONS = (
     (r"a record of topic \S+ \(partition \d+ offset \d+\) does not fit the schema", None),
@@ -53,10 +48,11 @@ _REASONS = (
 """Pattern in an error's text -> what to say, or None for what the pattern found."""
 
 
-def kafka_session(name: str, **options: str) -> SparkSession:
+def kafka_session(name: str, *packages: str, **options: str) -> SparkSession:
     """A session on this machine unless SPARK_MASTER names another master; options override.
 
-    SPARK_KAFKA_JARS names jars of the connector, by commas, instead of those that are downloaded.
+    `packages` are downloaded besides the connector. SPARK_KAFKA_JARS names jars, by commas, instead
+    of all that are downloaded.
     """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -65,7 +61,7 @@ def kafka_session(name: str, **options: str) -> SparkSession:
     jars = os.environ.get("SPARK_KAFKA_JARS")
     settings = {
         "spark.master": os.environ.get("SPARK_MASTER", "local[*]"),
-        **({"spark.jars": jars} if jars else _DOWNLOADED),
+        **({"spark.jars": jars} if jars else _downloaded(packages)),
         "spark.driver.extraJavaOptions": quiet,
         "spark.executor.extraJavaOptions": quiet,
         # Executors' Python finds this package where it was not installed, and what we find.
@@ -82,6 +78,15 @@ def kafka_session(name: str, **options: str) -> SparkSession:
         builder = builder.config(key, value)
     with _errors_to(_spark_log()):
         return builder.getOrCreate()
+
+
+def _downloaded(packages: Sequence[str]) -> dict[str, str]:
+    """Options with which Spark downloads the connector and more packages."""
+    return {
+        "spark.jars.packages": ",".join((CONNECTOR, *packages)),
+        "spark.jars.ivy": str(HERE.parent / ".cache" / "spark-ivy"),
+        "spark.jars.ivySettings": str(HERE / "ivysettings.xml"),
+    }
 
 
 def fits(parsed: Column, required: str) -> Column:

@@ -128,8 +128,9 @@ def test_the_lag_of_a_group_is_that_of_the_moment(served: Served) -> None:
     assert eventually(lambda: row()[3] == "1", timeout_s=5)
 
 
-def test_users_log_in_to_a_secured_broker(tmp_path: Path) -> None:
-    served = Served(tmp_path / "data", "--secure")
+def test_users_log_in_to_a_secured_broker_and_to_its_schema_registry(tmp_path: Path) -> None:
+    options = ("--secure", "--schema-registry", "0", "--allow-changes")
+    served = Served(tmp_path / "data", *options)
     with served.serving:
         password = (tmp_path / "data-security" / "password").read_text().strip()
         assert served.site.get("/").words("h1") == "Log in"
@@ -137,6 +138,12 @@ def test_users_log_in_to_a_secured_broker(tmp_path: Path) -> None:
         assert served.site.log_in("admin", password).words("h1") == "Overview"
         users = served.site.get("/acls").rows("section[aria-labelledby=users]")
         assert [row[0] for row in users] == ["admin"]
+        shown = eventually(lambda: _shown(served.site, "/schemas"))
+        assert "READWRITE mode of the registry" in shown
+        form = {"name": "orders-value", "format": "JSON", "references": "", "action": "register"}
+        page = served.site.post("/schemas/register", **form, schema='{"type": "number"}')
+        assert page.url.endswith("/schemas/subject?name=orders-value")
+        assert page.words("section pre") == '{ "type": "number" }'
 
 
 def test_a_listener_with_certificates_needs_a_file(tmp_path: Path) -> None:
@@ -200,17 +207,6 @@ def _resident_mib(pid: int) -> float:
 def _cpu_ms(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
-
-
-def test_it_shows_the_schema_registry_of_the_same_broker(tmp_path: Path) -> None:
-    served = Served(tmp_path / "data", "--schema-registry", "0", "--allow-changes")
-    with served.serving:
-        found = eventually(lambda: _shown(served.site, "/schemas"))
-        assert "READWRITE mode of the registry" in found
-        form = {"name": "orders-value", "format": "JSON", "references": "", "action": "register"}
-        page = served.site.post("/schemas/register", **form, schema='{"type": "number"}')
-        assert page.url.endswith("/schemas/subject?name=orders-value")
-        assert page.words("section pre") == '{ "type": "number" }'
 
 
 def _shown(site: Site, path: str) -> str:

@@ -116,6 +116,18 @@ def test_the_authority_of_the_brokers_is_trusted_for_the_registry_too(tmp_path: 
         assert registry_of(pinned).subjects() == []
 
 
+def test_an_account_keeps_a_mebibyte_of_schemas() -> None:
+    with fake_registry() as fake:
+        registry = registry_of(settings(fake.url, {}))
+        assert registry is not None
+        for name in "ab":
+            registry.register(name, name * (600 << 10))
+        for id in (1, 2, 2, 1):
+            registry.schema(id)
+        assert fake.paths.count("GET /schemas/ids/1") == 2
+        assert fake.paths.count("GET /schemas/ids/2") == 1
+
+
 def test_a_url_that_is_none_is_refused_at_once() -> None:
     with pytest.raises(CliError, match="no URL of a schema registry"):
         registry_of(settings("registry:8081", {}))

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from urllib.parse import quote
 from uuid import UUID
 
 import pytest
@@ -217,6 +218,21 @@ def test_subjects_are_listed_with_what_they_have(schemas: Schemas) -> None:
     [row] = schemas.site.get("/schemas", deleted="yes", q="gone").rows("#subjects")
     assert row == ["gone-value deleted", "AVRO", "1", "1", str(gone), "BACKWARD of all"]
     assert schemas.site.get("/schemas", q="gone").rows("#subjects") == [["No subjects."]]
+
+
+def test_the_id_of_a_subject_is_looked_up_in_its_context(schemas: Schemas) -> None:
+    name = ":.apart:context-value"
+    schemas.client.request("PUT", f"config/{quote(name)}", {"compatibility": "NONE"})
+    for text in ('"double"', '"string"'):
+        schemas.client.register(name, text)
+    for page in (
+        schemas.site.get("/schemas", q=name),
+        schemas.site.get("/schemas/subject", name=name),
+    ):
+        [link] = page.soup.select("main a[href^='/schemas/schema?']")
+        shown = schemas.site.get(str(link["href"]))
+        assert shown.words("main pre") == '"string"'
+        assert f"{name} , version 2" in shown.words()
 
 
 def test_a_subject_has_versions_differences_references_and_uses(schemas: Schemas) -> None:

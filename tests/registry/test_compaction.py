@@ -29,14 +29,14 @@ READS = (
 @pytest.mark.parametrize("seed", range(4))
 def test_what_compaction_leaves_is_the_same_registry(seed: int) -> None:
     chance = random.Random(seed)
-    rest = Rest()
-    rest("PUT /config", {"compatibility": "NONE"})
-    answers = [change(rest, chance) for _ in range(80)]
+    with Rest().connected() as rest:
+        rest("PUT /config", {"compatibility": "NONE"})
+        answers = [change(rest, chance) for _ in range(80)]
+        expected = [_without_times(rest(line).body) for line in READS]
     assert answers.count(200) > 25
-    expected = [_without_times(rest(line).body) for line in READS]
     for entries in (rest.writer.entries, compacted(rest.writer.entries, chance)):
-        again = Rest(MemoryWriter(entries))
-        assert [_without_times(again(line).body) for line in READS] == expected
+        with Rest(MemoryWriter(entries)).connected() as again:
+            assert [_without_times(again(line).body) for line in READS] == expected
 
 
 def change(rest: Rest, chance: random.Random) -> int:

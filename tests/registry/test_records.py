@@ -150,7 +150,7 @@ def test_a_record_that_cannot_be_understood_is_logged_and_skipped(
 
 
 def test_ten_thousand_schemas_load_in_two_seconds() -> None:
-    """It takes 0.2 s on a quiet core: no schema is parsed."""
+    """It takes half a second of a core: no schema is parsed."""
     fields = [{"name": f"f{number}", "type": "string"} for number in range(20)]
     entries = []
     for number in range(10_000):

@@ -1,8 +1,12 @@
 """Registrations, look-ups and reads of versions, request by request."""
 
+import re
+
 import pytest
 
 from tests.registry.rest import Answer, Rest, record, refused
+from tests.test_layout import ROOT
+from wirekafka.registry.http.routes import ROUTES
 
 A, A_AND_B = record("a:int"), record("a:int", "b:int=1")
 B_REQUIRED = record("a:int", "b:int")
@@ -28,6 +32,28 @@ def test_a_registration_answers_id_version_guid_and_schema(rest: Rest) -> None:
             "schema": text,
         },
     )
+
+
+def test_a_guid_is_the_one_that_confluents_registry_gives(rest: Rest) -> None:
+    text = (
+        '{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","title":"Metric"'
+        ',"description":"Metric data schema for Kafka messages","properties":{"id":{"type":"integer'
+        '","description":"Metric unique identifier","minimum":0},"type":{"type":"string","enum":["'
+        'counter"],"description":"Type of metric"},"delta":{"type":["integer","null"],"description"'
+        ':"Delta value for counter","default":null}},"required":["id","type"]}'
+    )
+    rest.register("metric-value", text, schemaType="JSON")
+    guid = rest("GET /schemas/ids/1").body["guid"]
+    assert guid == "eddc3552-27e7-705b-a3bf-cef9f24f6a6e"
+
+
+def test_one_text_in_two_formats_has_two_ids(rest: Rest) -> None:
+    text = '{"type":"string","avro.java.string":"String"}'
+    assert rest.register("a", text) == 1
+    assert rest.register("j", text, schemaType="JSON") == 2
+    assert [rest.register("a2", text), rest.register("j2", text, schemaType="JSON")] == [1, 2]
+    assert rest("GET /schemas/ids/1").body["schemaType"] == "AVRO"
+    assert rest("GET /schemas/ids/2").body["schemaType"] == "JSON"
 
 
 def test_a_schema_that_is_registered_again_keeps_id_and_version(rest: Rest) -> None:
@@ -289,3 +315,11 @@ def test_a_schema_is_answered_with_all_that_it_refers_to_if_wanted(rest: Rest) -
     assert rest("GET /schemas/ids/2?format=resolved").body["schema"] == whole
     assert rest("GET /subjects/h/versions/1?format=resolved").body["schema"] == whole
     assert rest("GET /schemas/ids/2?format=other").body["schema"] == holder
+
+
+def test_the_page_of_the_api_has_every_path() -> None:
+    page = (ROOT / "docs/reference/schema-registry.md").read_text()
+    described = set(re.findall(r"`((?:GET|PUT|POST|DELETE) /[^`]*)`", page))
+    assert described == {
+        f"{each.method} {each.path}" for each in ROUTES if "exporters" not in each.path
+    }

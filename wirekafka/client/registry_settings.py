@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 
-from wirekafka.client.schema_registry import SchemaRegistry
+from wirekafka.client.schema_registry import KEPT_CHARACTERS, SchemaRegistry
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.option import ConfigError
 
@@ -20,7 +20,10 @@ _DEFAULT_TIMEOUT_MS = "10000"
 
 
 def registry_of(
-    config: ClientConfig | None, url: str | None = None, tls: ssl.SSLContext | None = None
+    config: ClientConfig | None,
+    url: str | None = None,
+    tls: ssl.SSLContext | None = None,
+    kept_characters: int = KEPT_CHARACTERS,
 ) -> SchemaRegistry | None:
     """The registry of `url` or else of the properties; None if neither names one.
 
@@ -39,6 +42,7 @@ def registry_of(
         password=password,
         tls=tls or _tls(values, "" if config is None else config.sources.source(_URL)),
         timeout_s=_timeout_ms(values) / 1000,
+        kept_characters=kept_characters,
     )
 
 

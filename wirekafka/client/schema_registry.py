@@ -45,7 +45,8 @@ __all__ = [
 
 _NOT_FOUND = 404
 _KEPT_SCHEMAS = 1_000
-_KEPT_CHARACTERS = 16 << 20
+KEPT_CHARACTERS = 16 << 20
+"""How much text of schemas a client keeps unless it is given another limit."""
 _KEPT_FAILURES = 10_000
 _UNKNOWN_FOR_S = 5.0
 """An id that is unknown now may be registered soon."""
@@ -110,6 +111,7 @@ class SchemaRegistry:
         timeout_s: float = 10,
         headers: Mapping[str, str] | None = None,
         now_s: Callable[[], float] = time.monotonic,
+        kept_characters: int = KEPT_CHARACTERS,
     ) -> None:
         if tls is None and ca_file is not None:
             tls = ssl.create_default_context(cafile=ca_file)
@@ -129,7 +131,7 @@ class SchemaRegistry:
         self.url = ",".join(each.url for each in self._endpoints)
         """Without user and password."""
         self._now_s = now_s
-        self._schemas = _Kept()
+        self._schemas = _Kept(kept_characters)
         self._failures = _Failures(now_s)
 
     def request(self, method: str, path: str, body: Any = None, **query: str) -> Any:
@@ -427,7 +429,8 @@ def quoted(segment: str) -> str:
 class _Kept:
     """The schemas that were used last, as many as fit into a number of characters."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_characters: int) -> None:
+        self._most_characters = most_characters
         self._lock = threading.Lock()
         self._schemas: OrderedDict[Hashable, RegisteredSchema] = OrderedDict()
         self._characters = 0
@@ -444,7 +447,7 @@ class _Kept:
             replaced = self._schemas.pop(key, None)
             self._characters += len(schema.text) - (len(replaced.text) if replaced else 0)
             self._schemas[key] = schema
-            while len(self._schemas) > _KEPT_SCHEMAS or self._characters > _KEPT_CHARACTERS:
+            while len(self._schemas) > _KEPT_SCHEMAS or self._characters > self._most_characters:
                 _, oldest = self._schemas.popitem(last=False)
                 self._characters -= len(oldest.text)
 

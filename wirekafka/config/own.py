@@ -23,6 +23,8 @@ TIER = "wirekafka.tier"
 SCHEMA_REGISTRY = "confluent.schema.registry.url"
 SCHEMA_REGISTRY_CREDENTIALS = "confluent.basic.auth.credentials.source"
 SCHEMA_REGISTRY_USER = "confluent.basic.auth.user.info"
+OF_SCHEMA_VALIDATION = (SCHEMA_REGISTRY, SCHEMA_REGISTRY_CREDENTIALS, SCHEMA_REGISTRY_USER)
+"""Confluent Server's options of brokers that validate schemas."""
 OWN = {
     METRICS_LISTENER: "Where metrics and health are served over HTTP, as PORT on 127.0.0.1 or "
     "HOST:PORT; not set, they are not served. As `serve --metrics`.",

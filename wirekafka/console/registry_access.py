@@ -17,6 +17,8 @@ _PREFIX = "schema.registry."
 _TIMEOUT = "schema.registry.request.timeout.ms"
 _TIMEOUT_MS = "5000"
 """Pages wait for the registry."""
+_KEPT_CHARACTERS = 1 << 20
+"""Of schemas, for each of 50 visitors who have logged in."""
 _USER_SOURCE = "basic.auth.credentials.source"
 _USER = "basic.auth.user.info"
 
@@ -44,7 +46,7 @@ def registry_of(
     config = ClientConfig(values, "the console")
     certificate = settings.registry_certificate
     tls = None if certificate is None else _pinned(certificate)
-    return registry_settings.registry_of(config, settings.schema_registry, tls)
+    return registry_settings.registry_of(config, settings.schema_registry, tls, _KEPT_CHARACTERS)
 
 
 def _values(config: ClientConfig) -> dict[str, str]:

@@ -39,6 +39,7 @@ MOST_SHOWN_CHARACTERS = 1 << 20
 _AT_ONCE = 4
 """Requests to the registry at a time."""
 _LIST_S = 4.0
+"""How long a page collects what takes a request for each line."""
 _MOST_REFERRING = 50
 _MOST_COMPARED_LINES = 4_000
 _CONTEXT_LINES = 4
@@ -172,7 +173,10 @@ def referring(
             raise
         return [], 0  # A deleted version.
     found: list[SubjectVersion] = []
+    until_s = time.monotonic() + _LIST_S
     for id in ids[:_MOST_REFERRING]:
+        if time.monotonic() > until_s:
+            break
         found += places_of(registry, int(id), subject)
     return found, len(ids)
 

@@ -280,7 +280,7 @@ def _next(
     if request.version is not None and request.version not in (0, version):
         raise errors.invalid_schema("Version is not one more than previous version")
     context = context_of(subject)
-    id = next(iter(state.ids_of(context, content)), state.max_id(context) + 1)
+    id = next(state.ids_of(context, content), state.max_id(context) + 1)
     if id > _MOST_ID:
         raise errors.id_mismatch("All ids are in use")
     return SchemaRecord(subject, version, id, content.guid(), content)

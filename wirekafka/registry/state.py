@@ -215,9 +215,13 @@ class RegistryState:
         found = self._contexts.get(context, _Context()).by_id.get(id, {})
         return [each for _, each in sorted(found.items())]
 
-    def ids_of(self, context: str, content: SchemaContent) -> Iterable[int]:
+    def ids_of(self, context: str, content: SchemaContent) -> Iterator[int]:
         """The ids that a content has in a context, the lowest first."""
-        return sorted(self._contexts.get(context, _Context()).ids.get(content.guid(), ()))
+        found = self._contexts.get(context, _Context())
+        for id in sorted(found.ids.get(content.guid(), ())):
+            # Schemas of two formats may have one text, and one GUID then.
+            if any(each.content == content for each in found.by_id[id].values()):
+                yield id
 
     def of_guid(self, guid: str) -> Sequence[SchemaRecord]:
         """A version for each id and context that has the GUID, in the order of the contexts."""

@@ -131,7 +131,7 @@ class Node:
         self._links: BrokerLinks | None = None
         self.tiering: Tiering | None = None
         """Tiered storage; None while it is not enabled."""
-        self.schema_registry: RegistryAccess | None = schema_registry(config.sources)
+        self._schema_registry: RegistryAccess | None = schema_registry(config.sources)
         """The registry that validates schemas; None if there is none."""
         self._schemas: SchemaLookUps | None = None
         """Opened by the first batch with schemas to validate."""
@@ -295,11 +295,11 @@ class Node:
             records: Buffer, topic: str, config: TopicConfig, check_apart: Sync
         ) -> KafkaError | None:
             if self._schemas is None:
-                if self.schema_registry is None:
+                if self._schema_registry is None:
                     return await refusal_without_registry(records, topic, config, check_apart)
                 from wirekafka.server.schema_look_ups import SchemaLookUps
 
-                self._schemas = SchemaLookUps(self.schema_registry, self.broker.clock)
+                self._schemas = SchemaLookUps(self._schema_registry, self.broker.clock)
             return await self._schemas.checks.refusal(records, topic, config, check_apart)
 
         self.broker.schema_refusal = refusal
@@ -361,6 +361,15 @@ class Node:
         """Note an error after which the node must be stopped, and report it."""
         self.failure = failure
         self.on_failure()
+
+    def validate_by(self, registry: RegistryAccess) -> None:
+        """Look schemas up in a registry that has just started, unless another is configured."""
+        if schema_registry(self._config.sources) is not None:
+            return
+        self._schema_registry = registry
+        schemas, self._schemas = self._schemas, None
+        if schemas is not None:
+            schemas.stop()
 
     def stop_accepting(self) -> None:
         """Close the listeners; established connections stay open."""

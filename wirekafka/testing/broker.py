@@ -250,7 +250,8 @@ class Broker(Operations, Lifecycle):
         if self._registry is not None:
             if forget:
                 self._registry.reset()
-            self._registry.start(self.bootstrap_servers, self._security.service_config())
+            config = self._security.service_config()
+            self._engine.validate_by(self._registry.start(self.bootstrap_servers, config))
 
     def _stop_registry(self) -> None:
         if self._registry is not None:

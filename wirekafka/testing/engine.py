@@ -15,6 +15,7 @@ from wirekafka.apis.shared.call import Call
 from wirekafka.broker import Broker
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request, Response
+from wirekafka.config.own import RegistryAccess
 from wirekafka.coordinator.shards import Shards
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
@@ -182,6 +183,10 @@ class Engine:
         if node is not None:
             await node.stop()
         self._forget_timers()
+
+    def validate_by(self, registry: RegistryAccess) -> None:
+        """Look the schemas of records up in a registry, unless another one is configured."""
+        self._do(lambda: self.node.validate_by(registry))
 
     def abort_node(self) -> None:
         """`crash`, called on the thread; the tasks of the node end in the next turn of the loop."""

@@ -12,6 +12,7 @@ from wirekafka.config.checks.similar import did_you_mean
 from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER, TOPIC
+from wirekafka.config.own import OF_SCHEMA_VALIDATION
 from wirekafka.config.sources import Setting
 from wirekafka.errors import Error
 
@@ -19,6 +20,9 @@ OWNER = "Internal:wirekafka-testing"
 """The principal of a test's own requests. No client can have it: theirs begin with "User:"."""
 
 _PREFIXES = ("wirekafka.tier", "rsm.config.", "rlmm.config.", "listener.name.", "config.providers.")
+
+_MORE = (*OF_THE_AUTHORIZER, *OF_SCHEMA_VALIDATION)
+"""Options of brokers that are in no table of Kafka's."""
 
 _DIRECTORIES = ("log.dir", "log.dirs")
 
@@ -171,7 +175,7 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> str:
 
 def _known(name: str, table: Mapping[str, object], kind: str, arguments: Iterable[str] = ()) -> str:
     dotted = name if "." in name else name.replace("_", ".")
-    if dotted in table or dotted in OF_THE_AUTHORIZER or dotted.startswith(_PREFIXES):
+    if dotted in table or dotted in _MORE or dotted.startswith(_PREFIXES):
         return dotted
     if arguments:
         kind = f"argument or {kind}"

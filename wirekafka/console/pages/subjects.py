@@ -48,7 +48,7 @@ class IdLine(NamedTuple):
 
     id: str
     records: int
-    places: list[SubjectVersion]
+    places: Known[list[SubjectVersion]]
 
 
 @dataclass(slots=True)
@@ -208,13 +208,16 @@ def _uses(
     return {"uses": lines, "record_name": record, "is_of_record": record == name}
 
 
-def _places(registry: SchemaRegistry, id: str, subject: str) -> list[SubjectVersion]:
+def _places(registry: SchemaRegistry, id: str, subject: str) -> Known[list[SubjectVersion]]:
     """The versions with an id, the subject's own first; none if the registry has none."""
-    if not id.lstrip("-").isdigit():
+    if not id.isascii() or not id.isdigit():
         return []
-    found = known(places_of, registry, int(id), subject)
-    if isinstance(found, Unknown):
-        return []
+    try:
+        found = places_of(registry, int(id), subject)
+    except RegistryRefused as error:
+        return [] if error.status == 404 else Unknown(str(error))
+    except CliError as error:
+        return Unknown(str(error))
     return sorted(found, key=lambda each: (each.subject != subject, each))[:_MOST_IDS]
 
 

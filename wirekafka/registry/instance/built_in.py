@@ -24,11 +24,10 @@ from wirekafka.config.own import (
     SCHEMA_REGISTRY_CLIENT,
     SCHEMA_REGISTRY_KEY,
     SCHEMA_REGISTRY_LISTENER,
-    RegistryAccess,
     schema_registry_listener,
 )
+from wirekafka.registry.instance.node_access import node_access
 from wirekafka.registry.instance.service import RegistrySettings, registry_server, url_of
-from wirekafka.security import jaas
 from wirekafka.web.tls import server_context
 from wirekafka.web.web_server import WebServer
 
@@ -81,20 +80,10 @@ class BuiltInRegistry:
         self._server = server = registry_server(settings)
         server.start()
         name, self.url = "schema-registry-start", url_of(server, settings)
-        if node.schema_registry is None:
-            node.schema_registry = self._own_access(self.url)
-        threading.Thread(target=_report, args=(server, self.url), name=name, daemon=True).start()
-
-    def _own_access(self, url: str) -> RegistryAccess:
-        """How the node asks this registry about schemas of records: as the registry's user."""
         certificate = self._config.sources.static_value(SCHEMA_REGISTRY_CERTIFICATE)
         trusted = Path(certificate) if certificate else None
-        login = None if self._client is None else self._client.sources.text("sasl.jaas.config")
-        if login is None:
-            return RegistryAccess(url, certificate=trusted)
-        options = jaas.parse(login).options
-        user, password = options.get("username", ""), options.get("password", "")
-        return RegistryAccess(url, user, password, trusted)
+        node.validate_by(node_access(self.url, self._client, trusted))
+        threading.Thread(target=_report, args=(server, self.url), name=name, daemon=True).start()
 
     async def stopping(self) -> None:
         """Serve no more; the node still answers, so that the registry can leave its group."""

@@ -9,7 +9,9 @@ from starlette.types import ASGIApp
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.config.own import RegistryAccess
 from wirekafka.registry.faults import SPARED_HEADER, RegistryFaults
+from wirekafka.registry.instance.node_access import node_access
 from wirekafka.registry.instance.service import RegistrySettings, registry_server, url_of
 from wirekafka.testing.registry.schemas import Schemas
 from wirekafka.web.web_server import WebServer
@@ -30,8 +32,11 @@ class CompanionRegistry:
         """Where it serves, once it was started."""
         self.schemas = Schemas(self._client, self._faults)
 
-    def start(self, bootstrap: str, config: ClientConfig | None) -> None:
-        """Begin, and return once requests are served. Raises CliError, OSError."""
+    def start(self, bootstrap: str, config: ClientConfig | None) -> RegistryAccess:
+        """Begin, and return once requests are served: how the broker asks about schemas.
+
+        Raises CliError, OSError.
+        """
         settings = RegistrySettings(
             bootstrap=bootstrap,
             address=Address(self._host, self._port),
@@ -47,6 +52,7 @@ class CompanionRegistry:
             self.stop()
             raise
         self._port, self.url = server.address.port, url_of(server, settings)
+        return node_access(self.url, config)
 
     def stop(self) -> None:
         """End; a second call does nothing."""
