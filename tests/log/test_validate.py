@@ -276,7 +276,7 @@ def test_what_is_held_of_a_batch_that_is_converted_is_bounded(
         pytest.skip("stored as it is sent")
     config = PLAIN.changed(**options)
     assert checked(batch, config).header.count == 1
-    monkeypatch.setattr("wirekafka.log.conversion._MOST_HELD_BYTES", 1 << 20)
+    monkeypatch.setattr("wirekafka.log.conversion.MOST_HELD_BYTES", 1 << 20)
     assert refusal(batch, config).error is Error.INVALID_RECORD
 
 
