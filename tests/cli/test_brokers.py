@@ -14,7 +14,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.endpoints.listeners import listeners
 from wirekafka.config.option import ConfigError
-from wirekafka.config.own import metrics_listener
+from wirekafka.config.own import console_listener, metrics_listener
 
 
 def configs(*words: str) -> dict[str, BrokerConfig]:
@@ -86,6 +86,19 @@ def test_advertised_addresses_and_metrics_are_consecutive_too() -> None:
         "broker 2": 9201,
         "controller": 9202,
     }
+
+
+def test_the_first_broker_serves_the_console_and_all_nodes_have_the_tier(tmp_path: Path) -> None:
+    place = ("--data", str(tmp_path / "data"))
+    found = configs("--brokers", "2", *place, "--console", "8080", "--tier", f"file://{tmp_path}")
+    consoles = {name: console_listener(each.sources) for name, each in found.items()}
+    assert {name: str(at) for name, at in consoles.items() if at is not None} == {
+        "broker 1": "127.0.0.1:8080"
+    }
+    assert {each.sources.static["wirekafka.tier"].text for each in found.values()} == {
+        f"file://{tmp_path}"
+    }
+    assert all(each.remote_log_storage_system_enable for each in found.values())
 
 
 def test_several_listeners_keep_their_names_and_the_controller_may_have_a_given_one() -> None:

@@ -15,8 +15,10 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.endpoints.listeners import ListenerEndpoint, controller_names, listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import (
+    CONSOLE_LISTENER,
     METRICS_LISTENER,
     SCHEMA_REGISTRY_LISTENER,
+    console_listener,
     metrics_listener,
     new_directories,
     schema_registry_listener,
@@ -37,6 +39,9 @@ _OWN = (
     "metadata.log.dir",
 )
 """Options that differ from node to node, and that nobody else may set."""
+
+_FOR_ALL = frozenset({"--tier", "--allow-changes", "--console-config", "--schema-registry-config"})
+"""Arguments whose options every node has."""
 
 _FAILURE_DETECTION = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
 """A killed broker is admitted again once its session has expired. Kafka's 9 s allow for networks
@@ -60,6 +65,11 @@ def nodes(
         "controller.quorum.voters": f"{CONTROLLER_ID}@{addresses.voter}",
         **_defaults(config, count),
         **(security or {}),
+        **{
+            name: each.text
+            for name, each in config.sources.static.items()
+            if each.source in _FOR_ALL
+        },
     }
     controller = {
         "process.roles": "controller",
@@ -153,6 +163,8 @@ class _Addresses:
     """The first broker's metrics listener; None without metrics."""
     schema_registry: Address | None
     """The listener of the first broker's schema registry; None without."""
+    console: Address | None
+    """The listener of the console, which the first broker serves; None without."""
 
     @classmethod
     def of(cls, config: BrokerConfig, count: int) -> _Addresses:
@@ -186,6 +198,7 @@ class _Addresses:
             advertised[0] if advertised else None,
             metrics_listener(config.sources),
             schema_registry_listener(config.sources),
+            console_listener(config.sources),
         )
 
     @property
@@ -206,6 +219,8 @@ class _Addresses:
         options = {**self.brokers[number - 1], **self._metrics(number - 1)}
         if self.schema_registry is not None:
             options[SCHEMA_REGISTRY_LISTENER] = _stepped(self.schema_registry, number - 1)
+        if self.console is not None and number == 1:
+            options[CONSOLE_LISTENER] = str(self.console)
         return options
 
     def _metrics(self, steps: int) -> dict[str, str]:
