@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -67,13 +68,20 @@ def create(bootstrap: str, name: str, **config: str) -> AdminClient:
     return admin
 
 
+@contextmanager
+def validating_broker(tmp_path: Path, registry: FakeRegistry) -> Iterator[str]:
+    """A broker with the topic `orders`, whose values have registered schemas only."""
+    setting = f"confluent.schema.registry.url={registry.url}"
+    with live_broker(tmp_path / "data", setting) as bootstrap:
+        create(bootstrap, "orders", **{OPTION: "true"})
+        yield bootstrap
+
+
 @pytest.mark.timeout(120)
 def test_records_of_confluents_serializer_are_accepted_once_their_schema_is_registered(
     tmp_path: Path, registry: FakeRegistry
 ) -> None:
-    setting = f"confluent.schema.registry.url={registry.url}"
-    with live_broker(tmp_path / "data", setting) as bootstrap:
-        create(bootstrap, "orders", **{OPTION: "true"})
+    with validating_broker(tmp_path, registry) as bootstrap:
         valid = serialized(registry.url, "orders", ORDER)
         foreign = serialized(registry.url, "elsewhere", OTHER)
         for settings in ({}, {"enable.idempotence": True}, {"compression.type": "zstd"}):
@@ -104,9 +112,7 @@ def test_a_broker_that_serves_a_registry_asks_it_by_default(tmp_path: Path) -> N
 def test_transactions_commit_registered_schemas_and_abort_others(
     tmp_path: Path, registry: FakeRegistry
 ) -> None:
-    setting = f"confluent.schema.registry.url={registry.url}"
-    with live_broker(tmp_path / "data", setting) as bootstrap:
-        create(bootstrap, "orders", **{OPTION: "true"})
+    with validating_broker(tmp_path, registry) as bootstrap:
         valid = serialized(registry.url, "orders", ORDER)
         producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t"})
         producer.init_transactions(30)
