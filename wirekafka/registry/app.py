@@ -11,7 +11,6 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
-from wirekafka.registry import errors
 from wirekafka.registry.access import RegistryPermissions
 from wirekafka.registry.errors import RegistryError
 from wirekafka.registry.http import answers, bodies, negotiation, routing
@@ -56,7 +55,7 @@ class _Api:
     async def _answer(self, request: Request) -> Response:
         content_type = negotiation.V1
         try:
-            inner = routing.without_context(routing.segments_of(_raw_path(request.scope)))
+            inner = routing.without_context(routing.segments_of(routing.raw_path(request.scope)))
             if request.method == "OPTIONS":
                 allowed = ",".join(routing.allowed_methods(ROUTES, inner.segments))
                 return Response(headers={"Allow": allowed})
@@ -65,7 +64,7 @@ class _Api:
             body = b""
             if request.method in _WITH_BODY:
                 negotiation.require_json(request.headers.get("content-type"))
-                body = await _body(request)
+                body = await bodies.read(request)
             call = RegistryCall(self._registry, request, found.variables, inner.context, body)
             answer = await found.route.endpoint(call)
             if isinstance(answer, Response):
@@ -79,19 +78,3 @@ class _Api:
             _log.exception("A request of the schema registry failed: %s", request.url.path)
             failure = RegistryError(500, 50001, "Error in the backend data store")
             return answers.refusal(failure, content_type)
-
-
-async def _body(request: Request) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > bodies.MOST_BODY_BYTES:
-            raise errors.of_http(413, "Request Entity Too Large")
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _raw_path(scope: Scope) -> bytes:
-    raw: bytes | None = scope.get("raw_path")
-    return raw if raw else str(scope["path"]).encode()

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.requests import Request
+
 from wirekafka.registry import contracts, errors
 from wirekafka.registry.registration import SchemaRequest
 from wirekafka.schemas.schema import SchemaReference
@@ -30,6 +32,18 @@ _SCHEMA_FIELDS = (
     "propagateSchemaTags",
 )
 _TAGS = ("schemaTagsToAdd", "schemaTagsToRemove")
+
+
+async def read(request: Request) -> bytes:
+    """The whole body of a request. Raises RegistryError 413."""
+    parts: list[bytes] = []
+    size_bytes = 0
+    async for part in request.stream():
+        size_bytes += len(part)
+        if size_bytes > MOST_BODY_BYTES:
+            raise errors.of_http(413, "Request Entity Too Large")
+        parts.append(part)
+    return b"".join(parts)
 
 
 def decoded_object(body: bytes) -> Mapping[str, Any]:

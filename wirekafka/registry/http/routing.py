@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 from urllib.parse import unquote
 
+from starlette.types import Scope
+
 from wirekafka.registry import errors
 from wirekafka.registry.subjects import DEFAULT_CONTEXT, qualified
 
@@ -41,6 +43,12 @@ class Matched(Generic[E]):
 
     route: RegistryRoute[E]
     variables: Mapping[str, str]
+
+
+def raw_path(scope: Scope) -> bytes:
+    """The path as it was sent: subjects may have encoded slashes."""
+    raw: bytes | None = scope.get("raw_path")
+    return raw or str(scope["path"]).encode()
 
 
 def segments_of(raw_path: bytes) -> Sequence[str]:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wirekafka.registry.errors import RegistryError
-from wirekafka.registry.http import answers, negotiation, routing
+from wirekafka.registry.http import answers, bodies, negotiation, routing
 from wirekafka.registry.instance.election import ElectionResult, InstanceIdentity
 from wirekafka.registry.instance.topic_writer import unknown_leader
 
@@ -30,7 +30,6 @@ _TIMEOUT_S = 45.0
 """Longer than a leader itself waits for a write."""
 _CONNECT_TIMEOUT_S = 5.0
 _MOST_AT_ONCE = 32
-_LARGEST_BODY_BYTES = 4 << 20
 _LARGEST_ANSWER_BYTES = 64 << 20
 _PASSED_ON = ("authorization", "content-type", "accept")
 _RETURNED = ("content-type", "www-authenticate", "retry-after")
@@ -160,23 +159,17 @@ def _writes(scope: Scope) -> bool:
     method: str = scope["method"]
     if method in ("PUT", "DELETE"):
         return True
-    parts = routing.without_context(routing.segments_of(_raw_path(scope))).segments
+    parts = routing.without_context(routing.segments_of(routing.raw_path(scope))).segments
     is_look_up = parts[:1] == ["subjects"] and parts[-1] != "versions"
     return method == "POST" and not is_look_up and parts[:1] != ["compatibility"]
 
 
 async def _outgoing(request: Request) -> _Outgoing:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _LARGEST_BODY_BYTES:
-            raise RegistryError(413, 413, "Request Entity Too Large")
+    body = await bodies.read(request)
     query: bytes = request.scope["query_string"]
-    target = _raw_path(request.scope) + (b"?" + query if query else b"")
+    target = routing.raw_path(request.scope) + (b"?" + query if query else b"")
     headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
-    return _Outgoing(
-        request.method, target.decode("latin-1"), {**headers, FORWARDED: "true"}, bytes(body)
-    )
+    return _Outgoing(request.method, target.decode("latin-1"), {**headers, FORWARDED: "true"}, body)
 
 
 def _received_again(body: bytes) -> Receive:
@@ -187,12 +180,6 @@ def _received_again(body: bytes) -> Receive:
         return messages.pop() if messages else {"type": "http.disconnect"}
 
     return receive
-
-
-def _raw_path(scope: Scope) -> bytes:
-    """The path as it was sent: subjects may have encoded slashes."""
-    raw: bytes | None = scope.get("raw_path")
-    return raw or str(scope["path"]).encode()
 
 
 def _connection(leader: InstanceIdentity, tls: ssl.SSLContext | None) -> http.client.HTTPConnection:
