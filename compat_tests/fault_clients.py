@@ -305,11 +305,14 @@ class KafkaPython:
         raise AssertionError("nothing came")
 
     def _settle(self, consumer: Any) -> None:
-        """If its metadata arrives late, it joins again, and commits nothing meanwhile."""
+        """If its metadata arrives late, it joins again, and commits nothing until it has a
+        position again."""
 
         def is_settled() -> bool:
             consumer.poll(20)
-            return not consumer._coordinator.need_rejoin()
+            if consumer._coordinator.need_rejoin():
+                return False
+            return bool(consumer._subscription.all_consumed_offsets())
 
         eventually(is_settled)
 
