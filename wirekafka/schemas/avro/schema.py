@@ -84,6 +84,11 @@ class AvroSchema:
     def __hash__(self) -> int:
         return hash(self._canonical)
 
+    @property
+    def root(self) -> AvroType:
+        """The type of its values."""
+        return self._root
+
     def normalized(self) -> AvroSchema:
         text = normalized_text(self._root, self._referenced)
         return AvroSchema(self._root, self._referenced, text)
