@@ -1,0 +1,1 @@
+"""Topics as Iceberg tables, by pyiceberg (the extra `iceberg`): catalogs, commits, evolution."""

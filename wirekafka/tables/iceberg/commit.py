@@ -1,0 +1,125 @@
+"""One attempt to commit a snapshot with marks: all of it or nothing, and no attempt of pyiceberg's.
+
+pyiceberg repeats a commit that lost to another one on the newest state of the table, without a look
+at the marks: rows would be twice in the table. Its transaction therefore gets a catalog that asks
+the real one once, and raises what pyiceberg does not know. Catalogs compare the snapshot that main
+had when the marks were read with the one it has now, so the attempt succeeds only if no other
+snapshot came between.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import CommitTableResponse, Table, Transaction
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate
+from pyiceberg.table.update.snapshot import ManageSnapshots
+
+from wirekafka.tables.iceberg.data_files import delete_files
+from wirekafka.tables.iceberg.marks import TAG, Marks, ancestry, summary_of
+
+Stage = Callable[[Transaction, dict[str, str]], int]
+"""Stages the change of a table with the properties of its snapshot; returns the snapshot's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A snapshot that the catalog was asked to commit, and the one that it follows."""
+
+    snapshot: Snapshot
+
+    def is_in(self, table: Table) -> bool:
+        """Whether the snapshot is in the table, as far as snapshots have not expired."""
+        found = (each.snapshot_id for each in ancestry(table.metadata))
+        return self.snapshot.snapshot_id in found
+
+    def is_lost_in(self, table: Table) -> bool:
+        """Whether it can never be committed any more: main went another way."""
+        current = table.current_snapshot()
+        now = None if current is None else current.snapshot_id
+        return now != self.snapshot.parent_snapshot_id and not self.is_in(table)
+
+    def delete_metadata(self, table: Table) -> None:
+        """Delete the manifests and the list of manifests of a lost attempt."""
+        try:
+            paths = [
+                manifest.manifest_path
+                for manifest in self.snapshot.manifests(table.io)
+                if manifest.added_snapshot_id == self.snapshot.snapshot_id
+            ]
+        except OSError:
+            paths = []
+        delete_files(table.io, [*paths, self.snapshot.manifest_list])
+
+
+class LostRace(Exception):
+    """The catalog refused an attempt: another commit came first."""
+
+    def __init__(self, attempt: Attempt | None):
+        super().__init__("another commit came first")
+        self.attempt = attempt
+
+
+class UnknownOutcome(Exception):
+    """The catalog did not say whether an attempt is committed: the cause is `__cause__`."""
+
+    def __init__(self, attempt: Attempt | None):
+        super().__init__("the catalog did not answer")
+        self.attempt = attempt
+
+
+def commit_once(
+    table: Table, marks: Marks, added: Mapping[int, tuple[int, int]], stage: Stage
+) -> Table:
+    """Commit what `stage` does, the marks and the tag; return the table as it is then.
+
+    `marks` are the newest ones after the commit. Raises LostRace or UnknownOutcome.
+    """
+    asked_once = Table(
+        table.name(),
+        table.metadata,
+        table.metadata_location,
+        table.io,
+        cast(Catalog, _AskedOnce(table.catalog)),
+        table.config,
+    )
+    transaction = asked_once.transaction()
+    snapshot_id = stage(transaction, summary_of(marks, added))
+    ManageSnapshots(transaction).create_tag(snapshot_id, TAG).commit()
+    committed = transaction.commit_transaction()
+    return Table(
+        committed.name(),
+        committed.metadata,
+        committed.metadata_location,
+        committed.io,
+        table.catalog,
+        committed.config,
+    )
+
+
+class _AskedOnce:
+    """A catalog whose failures are none that make pyiceberg's transaction try again or delete."""
+
+    def __init__(self, catalog: Catalog):
+        self._catalog = catalog
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def commit_table(
+        self,
+        table: Table,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> CommitTableResponse:
+        snapshots = [each.snapshot for each in updates if isinstance(each, AddSnapshotUpdate)]
+        attempt = Attempt(snapshots[-1]) if snapshots else None
+        try:
+            return self._catalog.commit_table(table, requirements, updates)
+        except CommitFailedException as error:
+            raise LostRace(attempt) from error
+        except Exception as error:
+            raise UnknownOutcome(attempt) from error

@@ -1,0 +1,164 @@
+"""Rows as Parquet files that no snapshot has yet: partitioned, sorted by position, compressed."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import bin_pack_arrow_table, pyarrow_to_schema, write_file
+from pyiceberg.manifest import DataFile
+from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table, WriteTask
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.utils.properties import property_as_int
+
+from wirekafka.tables.iceberg.layout import RECORD_COLUMN
+
+_TARGET_BYTES = "write.target-file-size-bytes"
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """Files of one partition spec, not in any snapshot."""
+
+    spec_id: int
+    files: Sequence[DataFile]
+
+
+def write_rows(table: Table, rows: pa.Table, layout: Schema) -> WrittenFiles:
+    """Write rows by the table's current columns and partition spec.
+
+    `layout` is the table's schema of which the rows have the columns' names; columns may have been
+    renamed since. Columns that the rows lack are null. Each file is sorted by partition and offset
+    of the log.
+    """
+    metadata = table.metadata
+    spec_id = metadata.default_spec_id
+    if rows.num_rows == 0:
+        return WrittenFiles(spec_id, ())
+    tasks = _tasks(metadata, by_position(rows), layout)
+    return WrittenFiles(spec_id, tuple(write_file(table.io, metadata, tasks)))
+
+
+def delete_files(io: FileIO, paths: Iterable[str]) -> None:
+    """Delete files that no snapshot has, as far as possible: what is left is an orphan."""
+    for path in paths:
+        try:
+            io.delete(path)
+        except Exception as error:
+            _logger.warning("%s was not committed and cannot be deleted: %s", path, error)
+
+
+def by_position(rows: pa.Table) -> pa.Table:
+    """Rows sorted by partition and offset of the log."""
+    record = rows[RECORD_COLUMN]
+    keys = pa.table(
+        {
+            "partition": pc.struct_field(record, "partition"),
+            "offset": pc.struct_field(record, "offset"),
+        }
+    )
+    if _is_sorted(keys):
+        return rows
+    order = [("partition", "ascending"), ("offset", "ascending")]
+    return rows.take(pc.sort_indices(keys, sort_keys=order))
+
+
+def _is_sorted(keys: pa.Table) -> bool:
+    partitions, offsets = (keys[name].combine_chunks() for name in ("partition", "offset"))
+    older, newer = slice(0, -1), slice(1, None)
+    partitions, offsets = partitions.to_numpy(), offsets.to_numpy()
+    grows = partitions[newer] > partitions[older]
+    stays = partitions[newer] == partitions[older]
+    return bool((grows | (stays & (offsets[newer] >= offsets[older]))).all())
+
+
+def _tasks(metadata: TableMetadata, rows: pa.Table, layout: Schema) -> Iterator[WriteTask]:
+    """One for each file. Files of one call share a UUID in their names."""
+    target_bytes = property_as_int(metadata.properties, _TARGET_BYTES, 512 << 20)
+    assert target_bytes is not None
+    schema = pyarrow_to_schema(
+        rows.schema, name_mapping=layout.name_mapping, format_version=metadata.format_version
+    )
+    write_id, numbers = uuid4(), count()
+    for key, part in _partitions(metadata, rows, layout):
+        for batches in bin_pack_arrow_table(part, target_bytes):
+            yield WriteTask(
+                write_uuid=write_id,
+                task_id=next(numbers),
+                schema=schema,
+                record_batches=batches,
+                partition_key=key,
+            )
+
+
+def _partitions(
+    metadata: TableMetadata, rows: pa.Table, layout: Schema
+) -> Iterator[tuple[PartitionKey | None, pa.Table]]:
+    """The rows of each partition of the table, in their order."""
+    spec, schema = metadata.spec(), metadata.schema()
+    if spec.is_unpartitioned():
+        yield None, rows
+        return
+    names = [str(index) for index in range(len(spec.fields))]
+    columns = []
+    for field in spec.fields:
+        transform = field.transform.pyarrow_transform(schema.find_field(field.source_id).field_type)
+        path = layout.find_column_name(field.source_id)
+        columns.append(transform(_column(rows, path)))
+    values = pa.table(columns, names=names)
+    keys = values.group_by(names, use_threads=False).aggregate([])
+    for key in keys.to_pylist():
+        chosen = _equal(values, key)
+        yield (
+            PartitionKey(
+                field_values=[
+                    PartitionFieldValue(field=field, value=key[name])
+                    for field, name in zip(spec.fields, names, strict=True)
+                ],
+                partition_spec=spec,
+                schema=schema,
+            ),
+            rows if keys.num_rows == 1 else rows.filter(chosen),
+        )
+
+
+def _equal(values: pa.Table, key: dict[str, object]) -> pa.ChunkedArray:
+    """Which rows have the values of a key; a null equals a null."""
+    chosen = None
+    for name, value in key.items():
+        column = values[name]
+        equal = (
+            pc.is_null(column)
+            if value is None
+            else pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), False)
+        )
+        chosen = equal if chosen is None else pc.and_(chosen, equal)
+    return chosen
+
+
+def _column(rows: pa.Table, path: str | None) -> pa.ChunkedArray:
+    """A column by its dotted path; a name may have dots. Null where the rows lack the column."""
+    if path is None:
+        return pa.chunked_array([pa.nulls(rows.num_rows)])
+    if path in rows.column_names:
+        return rows[path]
+    name = next((each for each in rows.column_names if path.startswith(each + ".")), None)
+    column = None if name is None else _field(rows[name], path.removeprefix(f"{name}."))
+    return pa.chunked_array([pa.nulls(rows.num_rows)]) if column is None else column
+
+
+def _field(column: pa.ChunkedArray, path: str) -> pa.ChunkedArray | None:
+    names = [] if not pa.types.is_struct(column.type) else [field.name for field in column.type]
+    if path in names:
+        return pc.struct_field(column, path)
+    name = next((each for each in names if path.startswith(each + ".")), None)
+    if name is None:
+        return None
+    return _field(pc.struct_field(column, name), path.removeprefix(f"{name}."))

@@ -1,0 +1,203 @@
+"""Columns of a table that become those of a newer schema: more, wider, optional, renamed.
+
+What Iceberg allows without a rewrite of files: a new column at any depth, int to long, float to
+double, a decimal of more digits, required to optional, and a new name for the same field id. The
+table keeps columns that the newer schema lacks, and types that are wider than the newer schema's.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyiceberg.exceptions import ResolveError, ValidationError
+from pyiceberg.schema import Schema, promote
+from pyiceberg.table import Table, Transaction
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+
+from wirekafka.tables.iceberg.arrow_types import iceberg_schema
+from wirekafka.tables.iceberg.problems import BadEvolution
+
+Path = tuple[str, ...]
+Renames = Mapping[Path, Path]
+"""Paths of older names, and of their new names.
+
+Elements of lists are `element`, values of maps `value`. A path has the newer names of structs.
+"""
+
+
+def evolve_table(table: Table, columns: pa.Schema, renames: Renames) -> None:
+    """Give a table what the columns need, in one commit.
+
+    Raises BadEvolution, or CommitFailedException if another commit came first.
+    """
+    wanted = iceberg_columns(columns)
+    transaction = table.transaction()
+    try:
+        _rename(transaction, renames)
+        _check(transaction.table_metadata.schema(), wanted)
+        _widen(transaction, wanted)
+    except (ResolveError, ValidationError, ValueError) as error:
+        raise BadEvolution(f"{'.'.join(table.name())}: {error}") from error
+    transaction.commit_transaction()
+
+
+def iceberg_columns(columns: pa.Schema) -> Schema:
+    """The columns as Iceberg has them; raises BadEvolution for a type without a match."""
+    try:
+        return iceberg_schema(columns)
+    except (TypeError, ValueError, ValidationError) as error:
+        raise BadEvolution(f"no Iceberg type for a column: {error}") from error
+
+
+def _rename(transaction: Transaction, renames: Renames) -> None:
+    schema = transaction.table_metadata.schema()
+    done: set[Path] = set()
+    with transaction.update_schema() as update:
+        for older, newer in renames.items():
+            found = _found(schema, older, renames)
+            if found is None or newer in done or _found(schema, newer, renames) is not None:
+                continue
+            update.rename_column(found, newer[-1])
+            done.add(newer)
+
+
+def _found(schema: Schema, path: Path, renames: Renames) -> str | None:
+    """The full name of a column in a table whose structs may still have their older names."""
+    type_: IcebergType = schema.as_struct()
+    names: list[str] = []
+    for depth, name in enumerate(path):
+        is_last = depth == len(path) - 1
+        outer = path[: depth + 1]
+        older = [old[-1] for old, new in renames.items() if new == outer and not is_last]
+        inner = _inner(type_, [name, *older])
+        if inner is None:
+            return None
+        names.append(inner.name)
+        type_ = inner.field_type
+    return ".".join(names)
+
+
+def _inner(type_: IcebergType, names: list[str]) -> NestedField | None:
+    """The first field that has one of the names; `element` and `value` in lists and maps."""
+    match type_:
+        case StructType():
+            fields = {field.name: field for field in type_.fields}
+        case ListType():
+            fields = {"element": type_.element_field}
+        case MapType():
+            fields = {"value": type_.value_field}
+        case _:
+            fields = {}
+    return next((fields[name] for name in names if name in fields), None)
+
+
+def _check(schema: Schema, wanted: Schema) -> None:
+    """Raise BadEvolution with all columns whose types cannot become the wanted ones."""
+    conflicts = list(_conflicts((), schema.as_struct(), wanted.as_struct()))
+    if conflicts:
+        raise BadEvolution("; ".join(conflicts))
+
+
+def _conflicts(path: Path, present: IcebergType, wanted: IcebergType) -> Iterator[str]:
+    match present, wanted:
+        case StructType(), StructType():
+            known = {field.name: field for field in present.fields}
+            for field in wanted.fields:
+                if field.name in known:
+                    inner = (*path, field.name)
+                    yield from _conflicts(inner, known[field.name].field_type, field.field_type)
+        case ListType(), ListType():
+            yield from _conflicts((*path, "element"), present.element_type, wanted.element_type)
+        case MapType(), MapType():
+            if not _is_same(present.key_type, wanted.key_type):
+                yield _conflict((*path, "key"), present.key_type, wanted.key_type)
+            yield from _conflicts((*path, "value"), present.value_type, wanted.value_type)
+        case _ if not (_widens(present, wanted) or _widens(wanted, present)):
+            yield _conflict(path, present, wanted)
+
+
+def _conflict(path: Path, present: IcebergType, wanted: IcebergType) -> str:
+    return (
+        f"column {'.'.join(path)} is {_kind(present)} and cannot become {_kind(wanted)}: give the"
+        " field another name, or start a new table (drop it, or rename it in its catalog)"
+    )
+
+
+def _kind(type_: IcebergType) -> str:
+    match type_:
+        case StructType():
+            return "a struct"
+        case ListType():
+            return "a list"
+        case MapType():
+            return "a map"
+        case _:
+            return str(type_)
+
+
+def _is_same(present: IcebergType, wanted: IcebergType) -> bool:
+    return present == wanted
+
+
+def _widens(narrow: IcebergType, wide: IcebergType) -> bool:
+    if narrow == wide:
+        return True
+    if not (narrow.is_primitive and wide.is_primitive):
+        return False
+    try:
+        promote(narrow, wide)
+    except ResolveError:
+        return False
+    return True
+
+
+def _widen(transaction: Transaction, wanted: Schema) -> None:
+    schema = transaction.table_metadata.schema()
+    additions = _with_optional_additions(schema.as_struct(), wanted.as_struct())
+    with transaction.update_schema() as update:
+        update.union_by_name(Schema(*additions.fields))
+        for path in _unfilled((), schema.as_struct(), wanted.as_struct()):
+            update.make_column_optional(path)
+
+
+def _with_optional_additions(present: StructType, wanted: StructType) -> StructType:
+    """The wanted fields, those optional that the table lacks: older rows have no value."""
+    known = {field.name: field for field in present.fields}
+    fields = []
+    for field in wanted.fields:
+        old = known.get(field.name)
+        type_ = field.field_type if old is None else _additions(old.field_type, field.field_type)
+        changed = {"field_type": type_} | ({"required": False} if old is None else {})
+        fields.append(field.model_copy(update=changed))
+    return StructType(*fields)
+
+
+def _additions(present: IcebergType, wanted: IcebergType) -> IcebergType:
+    match present, wanted:
+        case StructType(), StructType():
+            return _with_optional_additions(present, wanted)
+        case ListType(), ListType():
+            element = _additions(present.element_type, wanted.element_type)
+            return wanted.model_copy(update={"element_type": element})
+        case MapType(), MapType():
+            value = _additions(present.value_type, wanted.value_type)
+            return wanted.model_copy(update={"value_type": value})
+        case _:
+            return wanted
+
+
+def _unfilled(path: Path, present: IcebergType, wanted: IcebergType) -> Iterator[Path]:
+    """Required columns of the table that the wanted ones lack: newer rows have no value."""
+    match present, wanted:
+        case StructType(), StructType():
+            known = {field.name: field for field in wanted.fields}
+            for field in present.fields:
+                inner = (*path, field.name)
+                if field.name not in known:
+                    if field.required:
+                        yield inner
+                else:
+                    yield from _unfilled(inner, field.field_type, known[field.name].field_type)
+        case ListType(), ListType():
+            yield from _unfilled((*path, "element"), present.element_type, wanted.element_type)
+        case MapType(), MapType():
+            yield from _unfilled((*path, "value"), present.value_type, wanted.value_type)

@@ -1,0 +1,144 @@
+"""Redpanda's partition specs, such as `(hour(redpanda.timestamp), bucket(16, user.id))`."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update.spec import UpdateSpec
+from pyiceberg.transforms import Transform, parse_transform
+from pyiceberg.types import NestedField
+
+from wirekafka.tables.iceberg.problems import BadSpec
+
+_LIST = re.compile(r"\s*\((.*)\)\s*", re.DOTALL)
+_COLUMN = r"[^\s,()]+"
+_TERM = re.compile(
+    rf"\s*(?:(?P<transform>[A-Za-z]+)\s*\(\s*(?:(?P<number>\d+)\s*,\s*)?(?P<source>{_COLUMN})\s*\)"
+    rf"|(?P<column>{_COLUMN}))(?:\s+as\s+(?P<name>[^\s,()]+))?\s*(?P<end>,|$)",
+    re.DOTALL | re.IGNORECASE,
+)
+_NUMBERED = {"bucket", "truncate"}
+_PLAIN = {"identity", "void", "year", "month", "day", "hour"}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One field of a partition spec: a column's dotted path, its transform, perhaps a name."""
+
+    source: str
+    transform: Transform[Any, Any]
+    name: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.transform} of {self.source}"
+
+
+def parse_spec(text: str) -> tuple[Term, ...]:
+    """The terms of a spec; `()` and an empty text are no partitioning. Raises BadSpec."""
+    listed = _LIST.fullmatch(text)
+    if listed is None:
+        if text.strip():
+            raise BadSpec(f"partition spec {text!r} is not in parentheses")
+        return ()
+    inner = listed[1]
+    terms: list[Term] = []
+    position = 0
+    while position < len(inner.rstrip()):
+        found = _TERM.match(inner, position)
+        if found is None:
+            raise BadSpec(f"partition spec {text!r}: cannot read {inner[position:].strip()!r}")
+        terms.append(_term(found, text))
+        position = found.end()
+    if inner.rstrip().endswith(","):
+        raise BadSpec(f"partition spec {text!r} ends with a comma")
+    if len({(term.source, str(term.transform)) for term in terms}) < len(terms):
+        raise BadSpec(f"partition spec {text!r} has a term twice")
+    return tuple(terms)
+
+
+def check_spec(terms: tuple[Term, ...], schema: Schema) -> None:
+    """Raise BadSpec unless the columns exist and have types that their transforms take."""
+    for term in terms:
+        try:
+            column = schema.find_field(term.source)
+        except ValueError:
+            raise BadSpec(f"partition spec: the table has no column {term.source}") from None
+        if not _is_value(schema, column) or not term.transform.can_transform(column.field_type):
+            raise BadSpec(
+                f"partition spec: {term.transform} does not take {term.source},"
+                f" which is {column.field_type}"
+            )
+
+
+def has_columns(terms: tuple[Term, ...], schema: Schema) -> bool:
+    """Whether all columns of the terms are in the schema, perhaps with wrong types."""
+    names = schema.column_names
+    return all(term.source in names for term in terms)
+
+
+def is_current(terms: tuple[Term, ...], metadata: TableMetadata) -> bool:
+    """Whether the terms are the table's current spec, in any order."""
+    return _wanted(terms, metadata) == _present(metadata)
+
+
+def change_spec(table: Table, terms: tuple[Term, ...]) -> None:
+    """Make the terms the spec of files written from now on; files that exist keep theirs."""
+    metadata = table.metadata
+    check_spec(terms, metadata.schema())
+    wanted, present = _wanted(terms, metadata), _present(metadata)
+    try:
+        with table.update_spec() as update:
+            for field in metadata.spec().fields:
+                if (field.source_id, str(field.transform)) not in wanted:
+                    update.remove_field(field.name)
+            for term, key in zip(terms, wanted, strict=True):
+                if key not in present:
+                    add_term(update, term)
+    except (ValidationError, ValueError) as error:
+        raise BadSpec(f"partition spec: {error}") from error
+
+
+def add_term(update: UpdateSpec, term: Term) -> None:
+    """Add a term to a spec that is being changed or created."""
+    update.add_field(term.source, term.transform, term.name)
+
+
+def _is_value(schema: Schema, column: NestedField) -> bool:
+    """Whether a row has at most one value of the column: none in lists and maps."""
+    try:
+        schema.accessor_for_field(column.field_id)
+    except ValueError:
+        return False
+    return column.field_type.is_primitive
+
+
+def _term(found: re.Match[str], text: str) -> Term:
+    name = found["name"]
+    if found["column"]:
+        return Term(found["column"], parse_transform("identity"), name)
+    kind, number = found["transform"].lower(), found["number"]
+    if kind in _NUMBERED and number is not None and int(number) > 0:
+        return Term(found["source"], parse_transform(f"{kind}[{int(number)}]"), name)
+    if kind in _PLAIN and number is None:
+        return Term(found["source"], parse_transform(kind), name)
+    if kind in _NUMBERED:
+        raise BadSpec(
+            f"partition spec {text!r}: {kind} takes a number above 0 and a column,"
+            f" as in {kind}(16, {found['source']})"
+        )
+    if kind in _PLAIN:
+        raise BadSpec(f"partition spec {text!r}: {kind} takes a column and no number")
+    raise BadSpec(f"partition spec {text!r}: no transform is named {kind}")
+
+
+def _wanted(terms: tuple[Term, ...], metadata: TableMetadata) -> dict[tuple[int, str], None]:
+    schema = metadata.schema()
+    return {(schema.find_field(term.source).field_id, str(term.transform)): None for term in terms}
+
+
+def _present(metadata: TableMetadata) -> dict[tuple[int, str], None]:
+    return {(field.source_id, str(field.transform)): None for field in metadata.spec().fields}

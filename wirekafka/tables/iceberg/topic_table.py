@@ -1,0 +1,314 @@
+"""The table of one topic: rows of ranges of its log, appended once each."""
+
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.table import Table, Transaction
+
+from wirekafka.tables.iceberg.arrow_types import arrow_schema
+from wirekafka.tables.iceberg.commit import Attempt, LostRace, UnknownOutcome, commit_once
+from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files, write_rows
+from wirekafka.tables.iceberg.evolution import Renames, evolve_table, iceberg_columns
+from wirekafka.tables.iceberg.layout import RECORD_COLUMN, TABLE_PROPERTIES, TOPIC_ID_PROPERTY
+from wirekafka.tables.iceberg.marks import Marks, UnreadableMarks, marks_of
+from wirekafka.tables.iceberg.partition_spec import (
+    Term,
+    add_term,
+    change_spec,
+    check_spec,
+    has_columns,
+    is_current,
+    parse_spec,
+)
+from wirekafka.tables.iceberg.problems import (
+    CatalogProblem,
+    MarksMoved,
+    WrongTable,
+    cause_of,
+    may_pass,
+    passing_problems,
+)
+
+_ATTEMPTS = 20
+_FIRST_WAIT_S = 0.01
+_LONGEST_WAIT_S = 2.0
+
+
+class TopicTable:
+    """Appends to the table of a topic, and changes its columns and its partition spec."""
+
+    def __init__(
+        self, catalog: Catalog, identifier: tuple[str, str], topic_id: str, terms: tuple[Term, ...]
+    ):
+        self.catalog = catalog
+        self.identifier = identifier
+        self.topic_id = topic_id
+        self._terms = terms
+        self.table = self._loaded()
+
+    @classmethod
+    def open(
+        cls,
+        catalog: Catalog,
+        identifier: tuple[str, str],
+        topic_id: str,
+        columns: pa.Schema,
+        partition_spec: str,
+    ) -> "TopicTable":
+        """Open the table, which is created with its namespace if there is none.
+
+        A table that exists keeps its columns until `evolve`; its partition spec is changed now, or
+        by `evolve` if it names a column that the table does not have yet.
+        Raises WrongTable if the table is of another topic id or somebody else's, CatalogProblem
+        if the catalog fails, BadSpec for a partition spec that the columns do not allow.
+        """
+        terms = parse_spec(partition_spec)
+        with passing_problems(_name(identifier)):
+            if not catalog.table_exists(identifier):
+                _create(catalog, identifier, topic_id, columns, terms)
+            opened = cls(catalog, identifier, topic_id, terms)
+            opened._adopt()
+            opened._settle_spec(columns)
+        return opened
+
+    def refresh(self) -> Marks:
+        """Load the newest state of the table and return its marks.
+
+        Raises WrongTable and CatalogProblem.
+        """
+        with passing_problems(self.name):
+            self.table = self._loaded()
+        return self.marks
+
+    @property
+    def name(self) -> str:
+        """The table's full name, for people."""
+        return _name(self.identifier)
+
+    @property
+    def marks(self) -> Marks:
+        """The marks of the state that was loaded last; without ends if nothing is committed."""
+        return marks_of(self.table) or Marks(self.topic_id)
+
+    @property
+    def arrow_type(self) -> pa.Schema:
+        """The table's columns as Arrow has them."""
+        return arrow_schema(self.table.schema())
+
+    def evolve(self, columns: pa.Schema, renames: Renames | None = None) -> None:
+        """Give the table the columns that it lacks, wider types and new names.
+
+        `renames` are paths of older names and of their new names. Columns that are not given stay,
+        and become optional. Raises BadEvolution, and nothing is changed; CatalogProblem.
+        """
+        with passing_problems(self.name):
+            for _ in self._races():
+                self.table = self._loaded()
+                try:
+                    evolve_table(self.table, columns, renames or {})
+                    self.table = self._loaded()
+                    self._settle_spec(columns)
+                    return
+                except CommitFailedException:
+                    continue
+
+    def append(
+        self, rows: pa.Table, added: Mapping[int, tuple[int, int]], epochs: Mapping[int, int]
+    ) -> Marks:
+        """Append the rows of ranges of the log as one snapshot, and return the marks after it.
+
+        The rows have the columns of `arrow_type`, or fewer. `added` has start and end offset of
+        each partition; a range may have gaps and no rows at all: the snapshot then has marks only.
+        Raises MarksMoved if the newest marks do not end where the ranges start, and nothing is
+        written; CatalogProblem, after which the rows may be in the table if the catalog did not
+        answer: `refresh` returns the marks that say it.
+        """
+        assert added, "nothing to append"
+        assert all(start <= end for start, end in added.values())
+        _check_rows(rows, added)
+        layout = self.table.schema()
+        written: WrittenFiles | None = None
+        attempts: list[Attempt] = []
+        with passing_problems(self.name):
+            try:
+                for _ in self._races():
+                    self.table = self._loaded()
+                    if any(attempt.is_in(self.table) for attempt in attempts):
+                        return self.marks
+                    self._check_starts(added)
+                    if written is None or written.spec_id != self.table.metadata.default_spec_id:
+                        self._discard(written, attempts)
+                        written = write_rows(self.table, rows, layout)
+                    if self._commits(written, added, epochs, attempts):
+                        return self.marks
+            except BaseException:
+                self._discard(written, attempts)
+                raise
+            finally:
+                self._delete_lost(attempts)
+        raise AssertionError("unreachable")
+
+    def _commits(
+        self,
+        written: WrittenFiles,
+        added: Mapping[int, tuple[int, int]],
+        epochs: Mapping[int, int],
+        attempts: list[Attempt],
+    ) -> bool:
+        """Whether one attempt to commit the files succeeds; a lost or unknown one is recorded."""
+
+        def stage(transaction: Transaction, summary: dict[str, str]) -> int:
+            with transaction.update_snapshot(snapshot_properties=summary).merge_append() as update:
+                for file in written.files:
+                    update.append_data_file(file)
+            return update.snapshot_id
+
+        try:
+            marks = self.marks.after(added, epochs)
+            self.table = commit_once(self.table, marks, added, stage)
+        except (LostRace, UnknownOutcome) as failure:
+            if failure.attempt is not None:
+                attempts.append(failure.attempt)
+            if isinstance(failure, UnknownOutcome) and not may_pass(failure.__cause__):
+                raise WrongTable(
+                    f"{self.name}: the commit is refused: {cause_of(failure.__cause__)}"
+                ) from failure
+            return False
+        return True
+
+    def _check_starts(self, added: Mapping[int, tuple[int, int]]) -> None:
+        ends = self.marks.ends
+        moved = [
+            f"partition {partition} ends at {ends[partition]} in the table, not at {start}"
+            for partition, (start, _) in added.items()
+            if ends.get(partition, start) != start
+        ]
+        if moved:
+            raise MarksMoved(f"{self.name}: {'; '.join(moved)}")
+
+    def _discard(self, written: WrittenFiles | None, attempts: Sequence[Attempt]) -> None:
+        """Delete data files unless an attempt may have committed them, or may do so yet."""
+        if written is None or not all(attempt.is_lost_in(self.table) for attempt in attempts):
+            return
+        delete_files(self.table.io, [file.file_path for file in written.files])
+
+    def _delete_lost(self, attempts: Sequence[Attempt]) -> None:
+        for attempt in attempts:
+            if attempt.is_lost_in(self.table):
+                attempt.delete_metadata(self.table)
+
+    def _races(self) -> Iterator[int]:
+        """Tries after which another commit may have come first, with pauses between them."""
+        for attempt in range(_ATTEMPTS):
+            yield attempt
+            longest_s = min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S)
+            time.sleep(random.uniform(0, longest_s))  # noqa: S311
+        raise CatalogProblem(f"{self.name}: {_ATTEMPTS} times another commit came first")
+
+    def _loaded(self) -> Table:
+        try:
+            table = self.catalog.load_table(self.identifier)
+        except NoSuchTableError as error:
+            raise WrongTable(f"{self.name}: the table was dropped or renamed") from error
+        _check_owner(table, self.name, self.topic_id)
+        return table
+
+    def _adopt(self) -> None:
+        """Take over an empty table that somebody else created for the topic."""
+        for _ in self._races():
+            if self.table.properties.get(TOPIC_ID_PROPERTY) == self.topic_id:
+                return
+            with suppress(CommitFailedException), self.table.transaction() as transaction:
+                transaction.set_properties({TOPIC_ID_PROPERTY: self.topic_id})
+            self.table = self._loaded()
+
+    def _settle_spec(self, columns: pa.Schema) -> None:
+        """Change the partition spec to the wanted one, as soon as the table has its columns."""
+        for _ in self._races():
+            if not has_columns(self._terms, self.table.schema()):
+                check_spec(self._terms, iceberg_columns(columns))
+                return
+            if is_current(self._terms, self.table.metadata):
+                return
+            with suppress(CommitFailedException):
+                change_spec(self.table, self._terms)
+            self.table = self._loaded()
+
+
+def _name(identifier: tuple[str, str]) -> str:
+    return ".".join(identifier)
+
+
+def _create(
+    catalog: Catalog,
+    identifier: tuple[str, str],
+    topic_id: str,
+    columns: pa.Schema,
+    terms: tuple[Term, ...],
+) -> None:
+    """Create table and namespace; another process may do the same meanwhile."""
+    schema = iceberg_columns(columns)
+    check_spec(terms, schema)
+    _create_namespace(catalog, identifier[0])
+    properties = TABLE_PROPERTIES | {TOPIC_ID_PROPERTY: topic_id}
+    with (
+        suppress(TableAlreadyExistsError, CommitFailedException),
+        catalog.create_table_transaction(
+            identifier, schema=schema, properties=properties
+        ) as transaction,
+        transaction.update_spec() as update,
+    ):
+        for term in terms:
+            add_term(update, term)
+
+
+def _create_namespace(catalog: Catalog, namespace: str) -> None:
+    if catalog.namespace_exists(namespace):
+        return
+    try:
+        catalog.create_namespace(namespace)
+    except Exception:
+        # Each catalog has an error of its own for a namespace that another process just created.
+        if not catalog.namespace_exists(namespace):
+            raise
+
+
+def _check_owner(table: Table, name: str, topic_id: str) -> None:
+    """Raise WrongTable unless the rows in the table, if any, are of the topic."""
+    if table.format_version != 2:
+        raise WrongTable(f"{name}: the table has format version {table.format_version}, not 2")
+    try:
+        marks = marks_of(table)
+    except UnreadableMarks as error:
+        raise WrongTable(f"{name}: {error}") from error
+    owner = table.properties.get(TOPIC_ID_PROPERTY) if marks is None else marks.topic_id
+    if owner is None and table.current_snapshot() is not None:
+        raise WrongTable(
+            f"{name}: the table has rows that wirekafka did not write: rename or drop it,"
+            " or set another wirekafka.tables.namespace"
+        )
+    if owner is not None and owner != topic_id:
+        raise WrongTable(
+            f"{name}: the table is of the topic with id {owner}, the topic now has id {topic_id}:"
+            " it was created again; rename or drop the table to start anew"
+        )
+
+
+def _check_rows(rows: pa.Table, added: Mapping[int, tuple[int, int]]) -> None:
+    """Assert that the rows are in the ranges, which the marks will claim."""
+    if rows.num_rows == 0:
+        return
+    record = rows[RECORD_COLUMN]
+    partitions = pc.struct_field(record, "partition").to_numpy()
+    offsets = pc.struct_field(record, "offset").to_numpy()
+    inside = 0
+    for partition, (start, end) in added.items():
+        of_range = (partitions == partition) & (offsets >= start) & (offsets < end)
+        inside += int(of_range.sum())
+    assert inside == rows.num_rows, "rows outside of the ranges to append"
