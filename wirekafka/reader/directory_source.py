@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from wirekafka.log.aborted_index import AbortedTransaction
@@ -29,14 +29,22 @@ class DirectorySource:
     """All logs of one or several log directories. Nothing is written, and no lock is taken."""
 
     def __init__(
-        self, disk: ReadableDisk, paths: Sequence[str], *, reads_uncommitted_tail: bool = False
+        self,
+        disk: ReadableDisk,
+        paths: Sequence[str],
+        *,
+        reads_uncommitted_tail: bool = False,
+        committed_ends: Mapping[TopicPartition, int] | None = None,
     ):
         """`reads_uncommitted_tail`: up to the log end, for whoever knows that no broker runs there
-        and that no other replica is ahead. Raises UnknownLog.
+        and that no other replica is ahead. `committed_ends` are high watermarks, or last stable
+        offsets, that the running broker reports: they are newer than its checkpoint, and may
+        change. Raises UnknownLog.
         """
         self._disk = disk
         self._paths = paths
         self._has_safe_end = not reads_uncommitted_tail
+        self._committed_ends = {} if committed_ends is None else committed_ends
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._roots: dict[TopicPartition, str] = {}
         self._find_logs()
@@ -110,12 +118,15 @@ class DirectorySource:
         """Nothing stays open between reads."""
 
     def _committed_end(self, log: PartitionLog, topic: str, partition: int) -> int:
-        if not self._has_safe_end:
+        if not self._has_safe_end and (topic, partition) not in self._committed_ends:
             return log.log_end()
         committed = self._high_watermark((topic, partition))
         return 0 if committed is None else committed
 
     def _high_watermark(self, key: TopicPartition) -> int | None:
+        reported = self._committed_ends.get(key)
+        if reported is not None:
+            return reported
         if not self._has_safe_end:
             return None
         return self._checkpoint(HIGH_WATERMARKS, key)

@@ -5,7 +5,8 @@ double, a decimal of more digits, required to optional, and a new name for the s
 table keeps columns that the newer schema lacks, and types that are wider than the newer schema's.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyiceberg.exceptions import ResolveError, ValidationError
@@ -14,6 +15,7 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 from wirekafka.tables.iceberg.arrow_types import iceberg_schema
+from wirekafka.tables.iceberg.layout import RENAMES_PROPERTY
 from wirekafka.tables.iceberg.problems import BadEvolution
 
 Path = tuple[str, ...]
@@ -27,17 +29,60 @@ Elements of lists are `element`, values of maps `value`. A path has the newer na
 def evolve_table(table: Table, columns: pa.Schema, renames: Renames) -> None:
     """Give a table what the columns need, in one commit.
 
+    The renames are kept: records of older schemas, which still have the older names, may follow.
     Raises BadEvolution, or CommitFailedException if another commit came first.
     """
-    wanted = iceberg_columns(columns)
+    known = renames_of(table)
+    renames = {**known, **renames}
+    wanted = iceberg_columns(_with_newer_names(columns, renames))
     transaction = table.transaction()
     try:
+        if renames != known:
+            transaction.set_properties({RENAMES_PROPERTY: json.dumps(list(renames.items()))})
         _rename(transaction, renames)
         _check(transaction.table_metadata.schema(), wanted)
         _widen(transaction, wanted)
     except (ResolveError, ValidationError, ValueError) as error:
         raise BadEvolution(f"{'.'.join(table.name())}: {error}") from error
     transaction.commit_transaction()
+
+
+def renames_of(table: Table) -> dict[Path, Path]:
+    """All renames of the table's fields so far."""
+    pairs = json.loads(table.properties.get(RENAMES_PROPERTY, "[]"))
+    return {tuple(older): tuple(newer) for older, newer in pairs}
+
+
+def _with_newer_names(columns: pa.Schema, renames: Renames) -> pa.Schema:
+    """The columns with the newest name of each field, unless another field has that name."""
+    return pa.schema(_renamed_fields(list(columns), (), renames))
+
+
+def _renamed_fields(fields: Sequence[pa.Field], path: Path, renames: Renames) -> list[pa.Field]:
+    present = {field.name for field in fields}
+    renamed = []
+    for field in fields:
+        name = renames.get((*path, field.name), (field.name,))[-1]
+        if name in present:
+            name = field.name
+        type = _with_renamed_fields(field.type, (*path, name), renames)
+        renamed.append(field.with_name(name).with_type(type))
+    return renamed
+
+
+def _with_renamed_fields(type: pa.DataType, path: Path, renames: Renames) -> pa.DataType:
+    if pa.types.is_struct(type):
+        return pa.struct(_renamed_fields(list(type), path, renames))
+    if pa.types.is_list(type):
+        item = type.value_field
+        return pa.list_(
+            item.with_type(_with_renamed_fields(item.type, (*path, "element"), renames))
+        )
+    if pa.types.is_map(type):
+        item = type.item_field
+        inner = _with_renamed_fields(item.type, (*path, "value"), renames)
+        return pa.map_(type.key_type, item.with_type(inner))
+    return type
 
 
 def iceberg_columns(columns: pa.Schema) -> Schema:

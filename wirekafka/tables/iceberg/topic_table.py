@@ -14,7 +14,7 @@ from pyiceberg.table import Table, Transaction
 from wirekafka.tables.iceberg.arrow_types import arrow_schema
 from wirekafka.tables.iceberg.commit import Attempt, LostRace, UnknownOutcome, commit_once
 from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files, write_rows
-from wirekafka.tables.iceberg.evolution import Renames, evolve_table, iceberg_columns
+from wirekafka.tables.iceberg.evolution import Renames, evolve_table, iceberg_columns, renames_of
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN, TABLE_PROPERTIES, TOPIC_ID_PROPERTY
 from wirekafka.tables.iceberg.marks import Marks, UnreadableMarks, marks_of
 from wirekafka.tables.iceberg.partition_spec import (
@@ -100,6 +100,11 @@ class TopicTable:
     def arrow_type(self) -> pa.Schema:
         """The table's columns as Arrow has them."""
         return arrow_schema(self.table.schema())
+
+    @property
+    def renames(self) -> Renames:
+        """The older paths of fields, and their newer ones, of all evolutions so far."""
+        return renames_of(self.table)
 
     def evolve(self, columns: pa.Schema, renames: Renames | None = None) -> None:
         """Give the table the columns that it lacks, wider types and new names.

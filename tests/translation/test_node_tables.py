@@ -1,0 +1,159 @@
+"""Which table of a node has its turn, and what is reported of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.translation.topic_world import NAMESPACE, OPTIONS, TopicWorld, topic_world
+from wirekafka.translation.messages import Assignment, TopicAssignment
+from wirekafka.translation.node_tables import NodeTables
+from wirekafka.translation.status import TableState, TableStatus
+
+
+class Tables:
+    """The tables of a world's topics under a clock that the test moves."""
+
+    def __init__(self, world: TopicWorld):
+        self.world = world
+        self.now_s = 1_000.0
+        self.reported: list[tuple[str, TableState, str | None, dict[int, int]]] = []
+        self.options: dict[str, dict[str, Any]] = {}
+        self.tables = NodeTables(
+            files=world.files,
+            committed_ends=world.committed_ends,
+            catalog=world.catalog,
+            namespace=NAMESPACE,
+            registry=world.registry,
+            report=self._report,
+            now_s=lambda: self.now_s,
+            now_ms=lambda: int(self.now_s * 1_000),
+        )
+
+    def _report(self, status: TableStatus) -> None:
+        self.reported.append((status.topic, status.state, status.error, dict(status.ends)))
+
+    def assign(self, *topics: str, deleted: tuple[tuple[str, str], ...] = ()) -> None:
+        self.tables.assign(
+            Assignment(
+                tuple(
+                    TopicAssignment(
+                        topic,
+                        self.world.ids[topic],
+                        {**OPTIONS, **self.options.get(topic, {})},
+                        self.world.ranges(topic),
+                    )
+                    for topic in topics
+                ),
+                deleted,
+            )
+        )
+
+    def run(self) -> int:
+        """Take the turns that are due now; returns how many there were."""
+        turns = 0
+        while self.tables.turn() is not None:
+            turns += 1
+        return turns
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[TopicWorld]:
+    with topic_world(tmp_path) as world:
+        yield world
+
+
+@pytest.fixture
+def tables(world: TopicWorld) -> Tables:
+    return Tables(world)
+
+
+def test_records_are_committed_once_they_are_as_old_as_the_target_lag(
+    world: TopicWorld, tables: Tables
+) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    tables.assign("t")
+    tables.run()
+    assert world.rows("t") == []
+    assert tables.tables.next_due_s() == tables.now_s + 60
+    tables.now_s += 60
+    tables.run()
+    assert world.values("t") == [(0,)]
+    assert tables.reported[-1] == ("t", TableState.RUNNING, None, {0: 1})
+    assert tables.tables.next_due_s() is None
+
+
+def test_a_table_is_there_before_its_first_record(world: TopicWorld, tables: Tables) -> None:
+    world.create("t")
+    tables.assign("t")
+    tables.run()
+    assert world.rows("t") == []
+
+
+def test_many_records_do_not_wait(
+    world: TopicWorld, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wirekafka.translation.node_tables._FULL_RECORDS", 3)
+    world.create("t")
+    world.produce("t", [b"a", b"b", b"c"])
+    tables.assign("t")
+    tables.run()
+    assert len(world.rows("t")) == 3
+
+
+def test_a_paused_table_keeps_no_other_from_its_turn(world: TopicWorld, tables: Tables) -> None:
+    for topic in ("good", "wrong"):
+        world.create(topic)
+        world.produce(topic, [b"a"])
+    tables.options["wrong"] = {"partition_spec": "(hour(nothing))"}
+    tables.assign("good", "wrong")
+    tables.run()
+    tables.now_s += 61
+    tables.run()
+    assert len(world.rows("good")) == 1
+    states = {topic: (state, error) for topic, state, error, _ in tables.reported}
+    assert states["good"] == (TableState.RUNNING, None)
+    state, error = states["wrong"]
+    assert state is TableState.PAUSED and error is not None and "nothing" in error
+    assert len([each for each in tables.reported if each[0] == "wrong"]) == 1
+
+
+def test_other_options_end_a_pause(world: TopicWorld, tables: Tables) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    tables.options["t"] = {"partition_spec": "(hour(nothing))"}
+    tables.assign("t")
+    tables.run()
+    tables.options["t"] = {"target_lag_ms": 0}
+    tables.assign("t")
+    tables.run()
+    assert len(world.rows("t")) == 1
+
+
+def test_a_topic_that_is_led_elsewhere_is_left_alone(world: TopicWorld, tables: Tables) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    tables.assign("t")
+    tables.run()
+    tables.assign()
+    tables.now_s += 61
+    assert tables.run() == 0
+    assert world.rows("t") == []
+
+
+@pytest.mark.parametrize("is_dropped", [True, False])
+def test_the_table_of_a_deleted_topic_is_dropped_if_the_topic_said_so(
+    world: TopicWorld, tables: Tables, is_dropped: bool
+) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    tables.options["t"] = {"delete": is_dropped}
+    tables.assign("t")
+    tables.run()
+    tables.assign(deleted=(("t", world.ids["t"]),))
+    tables.run()
+    assert world.catalog().table_exists((NAMESPACE, "t")) is not is_dropped

@@ -1,0 +1,245 @@
+"""A topic's next records become rows of its table: each once, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.registry.fake_registry import Fault
+from tests.translation.topic_world import TopicWorld, topic_world
+from wirekafka.client.schema_registry import SchemaRegistry
+from wirekafka.schemas.avro.schema import parse
+from wirekafka.translation import translator as translator_module
+from wirekafka.translation.problems import TablePaused, TableRetrying
+
+CUSTOMER = json.dumps(
+    {"type": "record", "name": "Customer", "fields": [{"name": "name", "type": "string"}]}
+)
+WITH_AGE = json.dumps(
+    {
+        "type": "record",
+        "name": "Customer",
+        "fields": [
+            {"name": "name", "type": "string"},
+            {"name": "age", "type": ["null", "int"], "default": None},
+        ],
+    }
+)
+TYPED = "value_schema_id_prefix"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[TopicWorld]:
+    with topic_world(tmp_path) as world:
+        yield world
+
+
+def test_records_become_rows_with_their_place_time_key_and_headers(world: TopicWorld) -> None:
+    world.create("t", partitions=2)
+    world.produce("t", [b"a", None], headers=[("h", b"1"), ("n", None)])
+    world.produce("t", [b"b"], 1, keys=[None])
+    translator = world.translator("t")
+    assert world.translate(translator).rows == 3
+    first, second, third = world.rows("t")
+    assert first["timestamp"].timestamp() * 1000 == world.clock.now_ms()
+    assert (first["key"], first["value"], first["timestamp_type"]) == (b"k", b"a", 0)
+    assert first["headers"] == [{"key": "h", "value": b"1"}, {"key": "n", "value": None}]
+    assert (second["offset"], second["value"]) == (1, None)
+    assert (third["partition"], third["offset"], third["key"]) == (1, 0, None)
+    assert translator.marks.ends == {0: 2, 1: 1}
+
+
+def test_a_later_commit_adds_what_came_since(world: TopicWorld) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    translator = world.translator("t")
+    world.translate(translator)
+    assert world.translate(translator).rows == 0
+    world.produce("t", [b"b", b"c"])
+    assert world.translate(translator).rows == 2
+    assert world.values("t", "value") == [(0, b"a"), (1, b"b"), (2, b"c")]
+
+
+def test_another_translator_goes_on_where_the_marks_end(world: TopicWorld) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    world.translate(world.translator("t"))
+    world.produce("t", [b"b"])
+    world.translate(world.translator("t"))
+    assert world.values("t", "value") == [(0, b"a"), (1, b"b")]
+
+
+def test_two_translators_at_once_add_each_record_once(world: TopicWorld) -> None:
+    world.create("t")
+    first, second = world.translator("t"), world.translator("t")
+    first.open()
+    second.open()
+    for _ in range(3):
+        world.produce("t", [b"a", b"b"])
+        world.translate(first)
+        stale = world.translate(second)
+        assert (stale.rows, stale.has_more) == (0, True)
+    assert [offset for (offset,) in world.values("t")] == list(range(6))
+
+
+def test_a_commit_has_a_limited_number_of_records(
+    world: TopicWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translator_module, "_CHUNK_ROWS", 4)
+    world.create("t", partitions=2)
+    for partition in (0, 1):
+        for _ in range(3):
+            world.produce("t", [b"a"] * 3, partition)
+    translator = world.translator("t")
+    commits = 1
+    while world.translate(translator).has_more:
+        commits += 1
+    assert commits > 2
+    places = [(row["partition"], row["offset"]) for row in world.rows("t")]
+    assert places == [(partition, offset) for partition in (0, 1) for offset in range(9)]
+
+
+def test_typed_values_have_columns_of_their_own(world: TopicWorld) -> None:
+    world.create("t")
+    id = world.register("t-value", CUSTOMER)
+    world.produce_encoded("t", id, [parse(CUSTOMER).encoded({"name": "Ada"})])
+    world.translate(world.translator("t", mode=TYPED))
+    assert world.values("t", "name") == [(0, "Ada")]
+
+
+def test_a_newer_schema_adds_its_columns_and_older_records_lack_them(world: TopicWorld) -> None:
+    world.create("t")
+    old, new = world.register("t-value", CUSTOMER), world.register("t-value", WITH_AGE)
+    ada = parse(CUSTOMER).encoded({"name": "Ada"})
+    bob = parse(WITH_AGE).encoded({"name": "Bob", "age": {"int": 7}})
+    world.produce_encoded("t", old, [ada])
+    translator = world.translator("t", mode=TYPED)
+    world.translate(translator)
+    world.produce_encoded("t", new, [bob])
+    world.produce_encoded("t", old, [ada])
+    world.translate(translator)
+    assert world.values("t", "name", "age") == [(0, "Ada", None), (1, "Bob", 7), (2, "Ada", None)]
+
+
+def test_a_null_value_is_a_row_without_values(world: TopicWorld) -> None:
+    world.create("t")
+    id = world.register("t-value", CUSTOMER)
+    world.produce("t", [None])
+    world.produce_encoded("t", id, [parse(CUSTOMER).encoded({"name": "Ada"})])
+    world.translate(world.translator("t", mode=TYPED))
+    assert world.values("t", "name") == [(0, None), (1, "Ada")]
+
+
+def test_values_that_do_not_decode_are_dead_letters_with_their_reason(world: TopicWorld) -> None:
+    world.create("t")
+    id = world.register("t-value", CUSTOMER)
+    ada = parse(CUSTOMER).encoded({"name": "Ada"})
+    world.produce("t", [b"no prefix"])
+    world.produce_encoded("t", id, [ada, ada + b"more", ada])
+    world.produce_encoded("t", 999, [ada])
+    progress = world.translate(world.translator("t", mode=TYPED))
+    assert (progress.rows, progress.dead_letters) == (2, 3)
+    assert world.values("t", "name") == [(1, "Ada"), (3, "Ada")]
+    dead = world.rows("t~dlq")
+    assert [row["offset"] for row in dead] == [0, 2, 4]
+    assert dead[0]["value"] == b"no prefix" and "no schema id" in dead[0]["error"]
+    assert "no schema 999" in dead[2]["error"]
+
+
+def test_dead_letters_can_be_dropped(world: TopicWorld) -> None:
+    world.create("t")
+    world.produce("t", [b"no prefix"])
+    translator = world.translator("t", mode=TYPED, invalid_record_action="drop")
+    assert world.translate(translator).dead_letters == 1
+    assert not world.catalog().table_exists(("redpanda", "t~dlq"))
+    assert translator.marks.ends == {0: 1}
+
+
+def test_dead_letters_are_once_in_their_table_after_a_crash_before_the_rows(
+    world: TopicWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create("t")
+    world.produce("t", [b"bad", b"worse"])
+    crashing = world.translator("t", mode=TYPED)
+    crashing.open()
+    assert crashing._table is not None
+    monkeypatch.setattr(crashing._table, "append", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        world.translate(crashing)
+    world.produce("t", [b"worst"])
+    world.translate(world.translator("t", mode=TYPED))
+    assert [row["offset"] for row in world.rows("t~dlq")] == [0, 1, 2]
+
+
+def test_a_registry_that_fails_is_tried_again_and_nothing_is_dead(world: TopicWorld) -> None:
+    world.create("t")
+    id = world.register("t-value", CUSTOMER)
+    world.produce_encoded("t", id, [parse(CUSTOMER).encoded({"name": "Ada"})])
+    world.fake_registry.faults.append(Fault(503, b"{}"))
+    with pytest.raises(TableRetrying):
+        world.translate(world.translator("t", mode=TYPED))
+    world.registry = SchemaRegistry(world.fake_registry.url)  # It remembers no failure.
+    world.translate(world.translator("t", mode=TYPED))
+    assert world.values("t", "name") == [(0, "Ada")]
+
+
+def test_values_without_a_prefix_have_the_latest_schema_of_the_subject(world: TopicWorld) -> None:
+    world.create("t")
+    world.register("other", CUSTOMER)
+    world.produce("t", [parse(CUSTOMER).encoded({"name": "Ada"})])
+    world.translate(world.translator("t", mode="value_schema_latest:subject=other"))
+    assert world.values("t", "name") == [(0, "Ada")]
+
+
+def test_a_subject_without_a_schema_pauses_the_table(world: TopicWorld) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    with pytest.raises(TablePaused, match="no subject t-value"):
+        world.translate(world.translator("t", mode="value_schema_latest"))
+
+
+def test_the_table_of_an_older_topic_of_that_name_pauses(world: TopicWorld) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    world.translate(world.translator("t"))
+    world.ids["t"] = "AAAAAAAAAAAAAAAAAAAAAQ"
+    with pytest.raises(TablePaused):
+        world.translate(world.translator("t"))
+
+
+def test_a_table_ahead_of_the_log_waits_for_it(world: TopicWorld) -> None:
+    world.create("t")
+    world.produce("t", [b"a", b"b"])
+    translator = world.translator("t")
+    world.translate(translator)
+    restored = {0: world.ranges("t")[0]._replace(end_offset=1)}
+    with pytest.raises(TableRetrying, match="committed records end at 1"):
+        world.translator("t").translate(restored)
+
+
+def test_a_bad_partition_spec_pauses_the_table(world: TopicWorld) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    with pytest.raises(TablePaused):
+        world.translate(world.translator("t", partition_spec="(hour(nothing))"))
+
+
+def test_a_renamed_field_keeps_its_column_also_for_records_of_the_older_schema(
+    world: TopicWorld,
+) -> None:
+    renamed = json.loads(CUSTOMER)
+    renamed["fields"][0] = {"name": "title", "type": "string", "aliases": ["name"]}
+    world.create("t")
+    old, new = world.register("t-value", CUSTOMER), world.register("t-value", json.dumps(renamed))
+    ada = parse(CUSTOMER).encoded({"name": "Ada"})
+    world.produce_encoded("t", old, [ada])
+    world.translate(world.translator("t", mode=TYPED))
+    world.produce_encoded("t", new, [ada])
+    world.translate(world.translator("t", mode=TYPED))
+    world.produce_encoded("t", old, [ada])
+    world.translate(world.translator("t", mode=TYPED))
+    assert world.values("t", "title") == [(0, "Ada"), (1, "Ada"), (2, "Ada")]
+    assert "name" not in world.rows("t")[0]

@@ -1,0 +1,1 @@
+"""Topics as Iceberg tables: new records are read from log files, decoded and committed."""

@@ -1,0 +1,37 @@
+"""The columns that every table of a topic has: the record's place, time, key and headers."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from wirekafka.tables.iceberg.layout import RECORD_COLUMN, RECORD_TYPE
+
+READ_COLUMNS = ("key", "value", "partition", "offset", "timestamp", "timestampType", "headers")
+"""What is read of the log, with the reader's names."""
+
+
+def record_column(batch: pa.RecordBatch) -> pa.StructArray:
+    """The column `redpanda` of the records of a batch that has `READ_COLUMNS`."""
+    named = {
+        "partition": batch.column("partition"),
+        "timestamp": batch.column("timestamp"),
+        "offset": batch.column("offset"),
+        "headers": batch.column("headers"),
+        "key": batch.column("key"),
+        "timestamp_type": batch.column("timestampType"),
+    }
+    arrays = [named[field.name].cast(field.type) for field in RECORD_TYPE]
+    return pa.StructArray.from_arrays(arrays, fields=list(RECORD_TYPE))
+
+
+def dead_letters(batch: pa.RecordBatch, reasons: dict[int, str]) -> pa.Table:
+    """The rows of the records at some indexes, with the reason why each could not be decoded."""
+    indexes = pa.array(sorted(reasons), pa.int64())
+    chosen = batch.take(indexes)
+    return pa.table(
+        {
+            RECORD_COLUMN: record_column(chosen),
+            "value": chosen.column("value"),
+            "error": pa.array([reasons[index] for index in sorted(reasons)], pa.string()),
+        }
+    )

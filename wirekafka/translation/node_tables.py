@@ -1,0 +1,213 @@
+"""The tables of the topics that a node leads: what is due, in turns, and how each table does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pyiceberg.catalog import Catalog
+
+from wirekafka.client.schema_registry import SchemaRegistry
+from wirekafka.tables.iceberg.layout import dead_letter_table
+from wirekafka.tables.iceberg.problems import CatalogProblem, WrongTable
+from wirekafka.translation.drops import drop_table
+from wirekafka.translation.messages import Assignment, TopicAssignment
+from wirekafka.translation.problems import TablePaused, TableProblem
+from wirekafka.translation.settings import TableSettings
+from wirekafka.translation.status import TableState, TableStatus
+from wirekafka.translation.topic_files import TopicFiles
+from wirekafka.translation.translator import Progress, TopicTranslator
+
+logger = logging.getLogger(__name__)
+
+_FULL_RECORDS = 1 << 18
+"""So many records are committed at once, however new they are."""
+_FIRST_RETRY_S, _LONGEST_RETRY_S = 1.0, 60.0
+
+
+_Key: TypeAlias = tuple[str, str]
+"""The name and the id of a topic."""
+
+
+@dataclass(slots=True)
+class _Table:
+    assignment: TopicAssignment
+    status: TableStatus
+    translator: TopicTranslator | None = None
+    target_lag_s: float = 60.0
+    waiting_since_s: float | None = None
+    """Since when records wait that the table does not have."""
+    due_s: float = 0.0
+    """The earliest next turn: later after a problem."""
+    retries: int = 0
+
+
+class NodeTables:
+    """Translates in turns: each turn is one commit of the table that is due first."""
+
+    def __init__(
+        self,
+        *,
+        files: TopicFiles,
+        committed_ends: dict[tuple[str, int], int],
+        catalog: Callable[[], Catalog],
+        namespace: str,
+        registry: SchemaRegistry | None,
+        report: Callable[[TableStatus], None],
+        now_s: Callable[[], float],
+        now_ms: Callable[[], int],
+    ):
+        """`committed_ends` is what `files` reads up to: it is written here."""
+        self._files = files
+        self._committed_ends = committed_ends
+        self._catalog = catalog
+        self._namespace = namespace
+        self._registry = registry
+        self._report = report
+        self._now_s = now_s
+        self._now_ms = now_ms
+        self._tables: dict[_Key, _Table] = {}
+        self._drops: list[_Key] = []
+        """Deleted topics whose tables are to be dropped with them."""
+
+    def statuses(self) -> Iterator[TableStatus]:
+        """How each table does."""
+        return (table.status for table in self._tables.values())
+
+    def assign(self, assignment: Assignment) -> None:
+        """Take over what the node leads now."""
+        present = {(each.topic, each.topic_id): each for each in assignment.topics}
+        self._drops += [
+            key
+            for key in assignment.deleted
+            if (gone := self._tables.get(key)) is not None and gone.assignment.options["delete"]
+        ]
+        for key in self._tables.keys() - present.keys():
+            del self._tables[key]
+        self._committed_ends.clear()
+        for key, each in present.items():
+            for partition, log in each.partitions.items():
+                self._committed_ends[each.topic, partition] = log.end_offset
+            table = self._tables.get(key)
+            if table is None:
+                status = TableStatus(topic=each.topic, topic_id=each.topic_id)
+                table = self._tables[key] = _Table(each, status)
+            elif table.assignment.options != each.options:
+                table.translator = None  # What paused it may be mended.
+                table.due_s, table.retries = 0.0, 0
+            table.assignment = each
+            self._note_waiting(table)
+
+    def next_due_s(self) -> float | None:
+        """When the next turn is due; None if nothing waits."""
+        if self._drops:
+            return self._now_s()
+        return min(
+            (due for table in self._tables.values() if (due := self._due_s(table)) is not None),
+            default=None,
+        )
+
+    def turn(self) -> Progress | None:
+        """Translate the table that is due longest, or drop one; None if none is due."""
+        if self._drops:
+            self._drop(*self._drops.pop())
+            return Progress()
+        now_s = self._now_s()
+        due = [
+            (due_s, key)
+            for key, table in self._tables.items()
+            if (due_s := self._due_s(table)) is not None and due_s <= now_s
+        ]
+        if not due:
+            return None
+        table = self._tables[min(due)[1]]
+        try:
+            progress = self._translate(table)
+        except TableProblem as problem:
+            self._note(table, problem)
+            return Progress()
+        self._note_progress(table, progress)
+        return progress
+
+    def _drop(self, topic: str, topic_id: str) -> None:
+        """Drop the tables of a deleted topic. If that fails, they are left over: it is logged."""
+        for name in (topic, dead_letter_table(topic)):
+            try:
+                drop_table(self._catalog(), (self._namespace, name), topic_id)
+            except (CatalogProblem, WrongTable, TableProblem) as error:
+                logger.error("The table of the deleted topic %s is left over: %s", topic, error)
+
+    def _due_s(self, table: _Table) -> float | None:
+        if table.translator is None:
+            return table.due_s
+        if table.waiting_since_s is None:
+            return None
+        waiting = self._waiting_records(table)
+        lag_s = 0.0 if waiting >= _FULL_RECORDS else table.target_lag_s
+        return max(table.waiting_since_s + lag_s, table.due_s)
+
+    def _translate(self, table: _Table) -> Progress:
+        if table.translator is None:
+            try:
+                settings = TableSettings.of(table.assignment.options)
+            except ValueError as error:
+                raise TablePaused(str(error)) from None
+            translator = TopicTranslator(
+                table.assignment.topic,
+                table.assignment.topic_id,
+                settings,
+                files=self._files,
+                catalog=self._catalog(),
+                namespace=self._namespace,
+                registry=self._registry,
+            )
+            translator.open()
+            table.translator, table.target_lag_s = translator, settings.target_lag_ms / 1_000
+            return Progress()
+        return table.translator.translate(table.assignment.partitions)
+
+    def _note_progress(self, table: _Table, progress: Progress) -> None:
+        assert table.translator is not None
+        status = table.status
+        status.state, status.error = TableState.RUNNING, None
+        status.ends = dict(table.translator.marks.ends)
+        status.rows += progress.rows
+        status.dead_letters += progress.dead_letters
+        if progress.size_bytes:
+            status.commit_ms = self._now_ms()
+        table.retries, table.due_s = 0, 0.0
+        if not progress.has_more:
+            table.waiting_since_s = None
+        self._note_waiting(table)
+        self._report(status)
+
+    def _note(self, table: _Table, problem: TableProblem) -> None:
+        """A paused table is tried again, too: rarely, as somebody may have mended it."""
+        status = table.status
+        state = TableState.PAUSED if isinstance(problem, TablePaused) else TableState.RETRYING
+        changed = (status.state, status.error) != (state, str(problem))
+        status.state, status.error = state, str(problem)
+        wait_s = min(_FIRST_RETRY_S * 2**table.retries, _LONGEST_RETRY_S)
+        table.retries = min(table.retries + 1, 10)
+        table.due_s = self._now_s() + (_LONGEST_RETRY_S if state == TableState.PAUSED else wait_s)
+        if changed:
+            logger.warning("The table of %s is %s: %s", status.topic, state, problem)
+            self._report(status)
+
+    def _note_waiting(self, table: _Table) -> None:
+        if self._waiting_records(table):
+            if table.waiting_since_s is None:
+                table.waiting_since_s = self._now_s()
+        else:
+            table.waiting_since_s = None
+
+    def _waiting_records(self, table: _Table) -> int:
+        if table.translator is None:
+            return 0
+        ends = table.translator.marks.ends
+        return sum(
+            max(log.end_offset - ends.get(partition, log.start_offset), 0)
+            for partition, log in table.assignment.partitions.items()
+        )

@@ -1,0 +1,294 @@
+"""The translation of one topic: its next records become rows of its table, in one commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+
+from wirekafka.client.schema_registry import SchemaRegistry
+from wirekafka.config.table_mode import TableKind
+from wirekafka.reader import OffsetRange, ReaderError
+from wirekafka.tables.iceberg.layout import (
+    DEAD_LETTER_COLUMNS,
+    DEFAULT_PARTITION_SPEC,
+    KEY_VALUE_COLUMNS,
+    RECORD_COLUMN,
+    dead_letter_table,
+    typed_columns,
+)
+from wirekafka.tables.iceberg.marks import Marks
+from wirekafka.tables.iceberg.problems import (
+    BadEvolution,
+    BadSpec,
+    CatalogProblem,
+    MarksMoved,
+    WrongTable,
+)
+from wirekafka.tables.iceberg.topic_table import TopicTable
+from wirekafka.tables.typed.values import TypedValues
+from wirekafka.translation.chunk import Chunk, read_chunk
+from wirekafka.translation.columns import dead_letters, record_column
+from wirekafka.translation.history import divergence, epoch_at
+from wirekafka.translation.messages import LeaderRange
+from wirekafka.translation.problems import TablePaused, TableRetrying
+from wirekafka.translation.schemas import schemas_of
+from wirekafka.translation.settings import InvalidAction, TableSettings
+from wirekafka.translation.topic_files import TopicFiles
+from wirekafka.translation.typed_rows import DecodedPart, aligned, optional
+
+logger = logging.getLogger(__name__)
+
+_CHUNK_ROWS = 1 << 19
+_CHUNK_BYTES = 64 << 20
+"""How much one commit adds: its rows are in memory a few times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What one commit added; nothing if there was nothing to add."""
+
+    rows: int = 0
+    dead_letters: int = 0
+    size_bytes: int = 0
+    """Of the records, as Arrow has them."""
+    has_more: bool = False
+    """Whether the limits of a commit left some records."""
+
+
+class TopicTranslator:
+    """Adds a topic's records to its table. Raises TablePaused and TableRetrying.
+
+    Any number of translators may work on a table at the same time, in any processes: a commit whose
+    ranges do not begin at the table's marks adds nothing.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: str,
+        settings: TableSettings,
+        *,
+        files: TopicFiles,
+        catalog: Catalog,
+        namespace: str,
+        registry: SchemaRegistry | None,
+    ):
+        self.topic = topic
+        self.topic_id = topic_id
+        self.settings = settings
+        self.marks = Marks(topic_id)
+        """Up to where the table has the topic, as far as is known."""
+        self._files = files
+        self._catalog = catalog
+        self._namespace = namespace
+        self._schemas = schemas_of(topic, settings.mode, registry)
+        self._table: TopicTable | None = None
+        self._dead_letter_table: TopicTable | None = None
+        self._adoptions: WeakKeyDictionary[TypedValues, str | None] = WeakKeyDictionary()
+        """The schemas whose columns the table has, or why it cannot have them."""
+        self._checked: set[tuple[int, int]] = set()
+        """Partitions and leader epochs whose log was compared with the marks."""
+
+    def open(self) -> Marks:
+        """Open the table, or create it, and read its marks."""
+        with _table_problems():
+            if self._table is None:
+                is_key_value = self.settings.mode.kind is TableKind.KEY_VALUE
+                columns = KEY_VALUE_COLUMNS if is_key_value else typed_columns(pa.struct([]))
+                self._table = TopicTable.open(
+                    self._catalog,
+                    (self._namespace, self.topic),
+                    self.topic_id,
+                    columns,
+                    self.settings.partition_spec,
+                )
+            self.marks = self._table.refresh()
+        return self.marks
+
+    def translate(self, partitions: Mapping[int, LeaderRange]) -> Progress:
+        """Commit the next records of partitions that are led here."""
+        if self._table is None:
+            self.open()
+        ranges = self._untranslated(partitions)
+        if not ranges:
+            return Progress()
+        with _table_problems():
+            chunk = read_chunk(
+                self._files.reader,
+                self.topic,
+                ranges,
+                limit_rows=_CHUNK_ROWS,
+                limit_bytes=_CHUNK_BYTES,
+            )
+            return self._commit(chunk, ranges)
+
+    def _untranslated(self, partitions: Mapping[int, LeaderRange]) -> dict[int, OffsetRange]:
+        """What follows the marks in each partition."""
+        ranges = {}
+        for partition, log in sorted(partitions.items()):
+            start_offset = self.marks.ends.get(partition, log.start_offset)
+            self._check_history(partition, log)
+            if start_offset < log.end_offset:
+                ranges[partition] = OffsetRange(start_offset, log.end_offset)
+        return ranges
+
+    def _check_history(self, partition: int, log: LeaderRange) -> None:
+        """Whether the table's rows are of this log: once for each leader epoch."""
+        end_offset = self.marks.ends.get(partition)
+        if end_offset is None or (partition, log.leader_epoch) in self._checked:
+            return
+        epochs = self._files.epochs(self.topic, partition)
+        at = divergence(epochs, log.start_offset, end_offset, self.marks.epochs[partition])
+        if at is not None:
+            raise TablePaused(
+                f"the table has records of partition {partition} up to offset {end_offset}, but"
+                f" the log has others from offset {at} on: it was truncated or restored; `wirekafka"
+                f" tables rebuild {self.topic}` writes the table again"
+            )
+        if end_offset > log.end_offset:
+            raise TableRetrying(
+                f"the table has records of partition {partition} up to offset {end_offset}, but"
+                f" the log's committed records end at {log.end_offset}"
+            )
+        self._checked.add((partition, log.leader_epoch))
+
+    def _commit(self, chunk: Chunk, wanted: Mapping[int, OffsetRange]) -> Progress:
+        for partition, lost in chunk.lost.items():
+            logger.warning(
+                "%s-%d: the log no longer has offsets %d up to %d, which the table lacks",
+                *(self.topic, partition, *lost),
+            )
+        try:
+            rows, dead = self._rows(chunk)
+            epochs = {
+                partition: epoch_at(self._files.epochs(self.topic, partition), end_offset - 1)
+                for partition, (_, end_offset) in chunk.added.items()
+            }
+            dead_count = self._add_dead_letters(dead, chunk, epochs)
+            assert self._table is not None
+            self.marks = self._table.append(rows, chunk.added, epochs)
+        except MarksMoved:
+            # Another worker was faster, or an earlier commit succeeded after all.
+            self.open()
+            return Progress(has_more=True)
+        return Progress(
+            rows=rows.num_rows,
+            dead_letters=dead_count,
+            size_bytes=chunk.size_bytes,
+            has_more=any(
+                chunk.added[partition].end_offset < end_offset
+                for partition, (_, end_offset) in wanted.items()
+            ),
+        )
+
+    def _rows(self, chunk: Chunk) -> tuple[pa.Table, list[pa.Table]]:
+        """The rows of the table, and those of the dead letters."""
+        if self._schemas is None:
+            parts = [
+                pa.table({RECORD_COLUMN: record_column(batch), "value": batch.column("value")})
+                for batch in chunk.batches
+            ]
+            return pa.concat_tables([KEY_VALUE_COLUMNS.empty_table(), *parts]), []
+        decoded = [self._decoded(batch) for batch in chunk.batches]
+        assert self._table is not None
+        columns = self._table.arrow_type
+        value_type = pa.struct([field for field in columns if field.name != RECORD_COLUMN])
+        parts, dead = [], []
+        for batch, (values, failures) in zip(chunk.batches, decoded, strict=True):
+            rows = aligned(values, batch.num_rows, value_type, self._table.renames)
+            table = pa.table([record_column(batch), *rows.flatten()], names=columns.names)
+            if failures:
+                is_row = pa.array([index not in failures for index in range(batch.num_rows)])
+                table = table.filter(is_row)
+                dead.append(dead_letters(batch, failures))
+            parts.append(table)
+        empty = pa.schema([*KEY_VALUE_COLUMNS][:1] + list(value_type)).empty_table()
+        return pa.concat_tables([empty, *parts]), dead
+
+    def _decoded(self, batch: pa.RecordBatch) -> tuple[list[DecodedPart], dict[int, str]]:
+        """The values of a batch, and why some have none. The table has their columns then."""
+        assert self._schemas is not None
+        grouped = self._schemas.grouped(batch)
+        parts, failures = [], dict(grouped.failures)
+        for group in grouped.groups:
+            reason = self._adopted(group.values)
+            if reason is not None:
+                failures.update(dict.fromkeys(group.indexes, reason))
+                continue
+            values = group.values.decode(group.payloads)
+            failures.update((group.indexes[at], why) for at, why in values.failures.items())
+            parts.append(DecodedPart(group.indexes, values.rows))
+        return parts, failures
+
+    def _adopted(self, values: TypedValues) -> str | None:
+        """Give the table the columns of a schema; returns why it cannot have them."""
+        assert self._table is not None
+        if values not in self._adoptions:
+            reason = None
+            try:
+                self._table.evolve(typed_columns(optional(values.type)), values.renames)
+            except (BadEvolution, ValueError) as error:
+                reason = f"its schema does not fit the table: {error}"
+            self._adoptions[values] = reason
+        return self._adoptions[values]
+
+    def _add_dead_letters(
+        self, dead: list[pa.Table], chunk: Chunk, epochs: Mapping[int, int]
+    ) -> int:
+        """Commit dead letters, before the rows: again after a crash between both, but once."""
+        if not dead or self.settings.invalid_action is InvalidAction.DROP:
+            return sum(table.num_rows for table in dead)
+        if self._dead_letter_table is None:
+            self._dead_letter_table = TopicTable.open(
+                self._catalog,
+                (self._namespace, dead_letter_table(self.topic)),
+                self.topic_id,
+                DEAD_LETTER_COLUMNS,
+                DEFAULT_PARTITION_SPEC,
+            )
+        ends = self._dead_letter_table.refresh().ends
+        rows = pa.concat_tables(dead)
+        added = {}
+        for partition, (start_offset, end_offset) in chunk.added.items():
+            start_offset = ends.get(partition, start_offset)
+            if start_offset < end_offset:
+                added[partition] = OffsetRange(start_offset, end_offset)
+        rows = _within(rows, added)
+        if rows.num_rows:
+            of_added = {partition: epochs[partition] for partition in added}
+            self._dead_letter_table.append(rows, added, of_added)
+        return int(rows.num_rows)
+
+
+def _within(rows: pa.Table, ranges: Mapping[int, OffsetRange]) -> pa.Table:
+    """The rows whose offsets are in the ranges of their partitions."""
+    record = rows.column(RECORD_COLUMN).combine_chunks()
+    places = zip(
+        record.field("partition").to_pylist(), record.field("offset").to_pylist(), strict=True
+    )
+    return rows.filter(
+        pa.array(
+            [
+                partition in ranges
+                and ranges[partition].start_offset <= offset < ranges[partition].end_offset
+                for partition, offset in places
+            ],
+            pa.bool_(),
+        )
+    )
+
+
+@contextmanager
+def _table_problems() -> Iterator[None]:
+    try:
+        yield
+    except (WrongTable, BadSpec) as error:
+        raise TablePaused(str(error)) from error
+    except (CatalogProblem, ReaderError) as error:
+        raise TableRetrying(str(error)) from error
