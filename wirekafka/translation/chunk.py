@@ -15,7 +15,7 @@ _BATCH_ROWS = 1 << 16
 
 
 @dataclass(slots=True)
-class Chunk:
+class RecordChunk:
     """Record batches with `columns.READ_COLUMNS`, partition by partition, by offset."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
@@ -34,13 +34,13 @@ def read_chunk(
     *,
     limit_rows: int,
     limit_bytes: int,
-) -> Chunk:
+) -> RecordChunk:
     """The first records of ranges, of each partition its share of the limits.
 
     A share may be exceeded by one record batch of the reader. Raises ReaderError for anything but
     records that retention has deleted.
     """
-    chunk = Chunk()
+    chunk = RecordChunk()
     share = max(len(ranges), 1)
     for partition, wanted in sorted(ranges.items()):
         _read(chunk, reader, topic, partition, wanted, limit_rows // share, limit_bytes // share)
@@ -48,7 +48,7 @@ def read_chunk(
 
 
 def _read(
-    chunk: Chunk,
+    chunk: RecordChunk,
     reader: LogReader,
     topic: str,
     partition: int,

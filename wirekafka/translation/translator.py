@@ -32,7 +32,7 @@ from wirekafka.tables.iceberg.problems import (
 )
 from wirekafka.tables.iceberg.topic_table import TopicTable
 from wirekafka.tables.typed.values import TypedValues
-from wirekafka.translation.chunk import Chunk, read_chunk
+from wirekafka.translation.chunk import RecordChunk, read_chunk
 from wirekafka.translation.columns import dead_letters, record_column
 from wirekafka.translation.history import divergence, epoch_at
 from wirekafka.translation.messages import LeaderRange
@@ -158,7 +158,7 @@ class TopicTranslator:
             )
         self._checked.add((partition, log.leader_epoch))
 
-    def _commit(self, chunk: Chunk, wanted: Mapping[int, OffsetRange]) -> Progress:
+    def _commit(self, chunk: RecordChunk, wanted: Mapping[int, OffsetRange]) -> Progress:
         for partition, lost in chunk.lost.items():
             logger.warning(
                 "%s-%d: the log no longer has offsets %d up to %d, which the table lacks",
@@ -187,7 +187,7 @@ class TopicTranslator:
             ),
         )
 
-    def _rows(self, chunk: Chunk) -> tuple[pa.Table, list[pa.Table]]:
+    def _rows(self, chunk: RecordChunk) -> tuple[pa.Table, list[pa.Table]]:
         """The rows of the table, and those of the dead letters."""
         if self._schemas is None:
             parts = [
@@ -239,7 +239,7 @@ class TopicTranslator:
         return self._adoptions[values]
 
     def _add_dead_letters(
-        self, dead: list[pa.Table], chunk: Chunk, epochs: Mapping[int, int]
+        self, dead: list[pa.Table], chunk: RecordChunk, epochs: Mapping[int, int]
     ) -> int:
         """Commit dead letters, before the rows: again after a crash between both, but once."""
         if not dead or self.settings.invalid_action is InvalidAction.DROP:
