@@ -94,7 +94,7 @@ class Numbers:
         numbers, valid = np.concatenate(parts), None
         if self._finish:
             numbers, valid = self._finish(numbers)
-        buffers = [None if valid is None else _bitmap(valid), pa.py_buffer(numbers)]
+        buffers = [None if valid is None else bitmap(valid), pa.py_buffer(numbers)]
         return pa.Array.from_buffers(self._kind, count, buffers)
 
 
@@ -120,14 +120,14 @@ class Octets:
             self._has_nulls = True
             sizes = np.maximum(sizes, 0)
         self._valid.append(valid)
-        self._views.append(_views(records.data, places.positions, sizes, len(self._buffers)))
+        self._views.append(octet_views(records.data, places.positions, sizes, len(self._buffers)))
         self._buffers.append(pa.py_buffer(records.data))
 
     def take(self, count: int) -> pa.Array:
         if not self._views:
             return pa.nulls(0, pa.binary())
         views = np.concatenate(self._views)
-        validity = _bitmap(np.concatenate(self._valid)) if self._has_nulls else None
+        validity = bitmap(np.concatenate(self._valid)) if self._has_nulls else None
         buffers = [validity, pa.py_buffer(views), *self._buffers]
         array = pa.Array.from_buffers(pa.binary_view(), len(views), buffers)
         self._views, self._valid, self._buffers = [], [], []
@@ -135,7 +135,7 @@ class Octets:
         return array.cast(pa.binary())
 
 
-def _views(data: bytes | memoryview, positions: Int64s, sizes: Int64s, buffer: int) -> Views:
+def octet_views(data: bytes | memoryview, positions: Int64s, sizes: Int64s, buffer: int) -> Views:
     """Arrow's views of bytes in the buffer of that number."""
     views = np.empty((len(sizes), _VIEW_WORDS), np.int32)
     views[:, 0] = sizes
@@ -188,7 +188,7 @@ class HeaderLists:
         pairs = pa.StructArray.from_arrays(
             [_strings(self._names.take(total)), self._values.take(total)], names=["key", "value"]
         )
-        buffers = [_bitmap(counts > 0), pa.py_buffer(offsets)]
+        buffers = [bitmap(counts > 0), pa.py_buffer(offsets)]
         return pa.Array.from_buffers(pa.list_(pairs.type), count, buffers, children=[pairs])
 
 
@@ -236,5 +236,5 @@ def timestamp_types_of(records: Decoded) -> NDArray[np.int32]:
     return types[records.fields.batches]
 
 
-def _bitmap(flags: Flags) -> pa.Buffer:
+def bitmap(flags: Flags) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little"))

@@ -36,6 +36,8 @@ _UUID_BYTES = 16
 _DAY_MS = 86_400_000
 _DAY_US = _DAY_MS * 1000
 _LARGEST_LONG = (1 << 63) - 1
+_LARGEST_FIXED_BYTES = 1024
+"""Of a fixed type that its column has, too: a null takes as many bytes as a value there."""
 _ELEMENT, _VALUE = "element", "value"
 
 
@@ -324,6 +326,8 @@ def _fixed(type: AvroFixed) -> Column:
     if decimal is not None:
         return decimal
     is_uuid = type.properties.get("logicalType") == "uuid" and size == _UUID_BYTES
+    if size > _LARGEST_FIXED_BYTES:
+        return FixedColumn(pa.binary(), size)
     return FixedColumn(pa.uuid() if is_uuid else pa.binary(size), size)
 
 
