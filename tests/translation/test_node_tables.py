@@ -157,3 +157,19 @@ def test_the_table_of_a_deleted_topic_is_dropped_if_the_topic_said_so(
     tables.assign(deleted=(("t", world.ids["t"]),))
     tables.run()
     assert world.catalog().table_exists((NAMESPACE, "t")) is not is_dropped
+
+
+def test_an_error_of_the_code_is_reported_and_tried_again(
+    world: TopicWorld, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    tables.options["t"] = {"target_lag_ms": 0}
+    with monkeypatch.context() as broken:
+        broken.setattr("wirekafka.translation.translator.read_chunk", lambda *_, **__: 1 // 0)
+        tables.assign("t")
+        tables.run()
+    assert tables.reported[-1][1] is TableState.RETRYING
+    tables.now_s += 2
+    tables.run()
+    assert len(world.rows("t")) == 1

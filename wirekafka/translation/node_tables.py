@@ -14,7 +14,7 @@ from wirekafka.tables.iceberg.layout import dead_letter_table
 from wirekafka.tables.iceberg.problems import CatalogProblem, WrongTable
 from wirekafka.translation.drops import drop_table
 from wirekafka.translation.messages import Assignment, TopicAssignment
-from wirekafka.translation.problems import TablePaused, TableProblem
+from wirekafka.translation.problems import TablePaused, TableProblem, TableRetrying
 from wirekafka.translation.settings import TableSettings
 from wirekafka.translation.status import TableState, TableStatus
 from wirekafka.translation.topic_files import TopicFiles
@@ -128,6 +128,11 @@ class NodeTables:
         except TableProblem as problem:
             self._note(table, problem)
             return Progress()
+        except Exception as error:  # An error of the code keeps no other table from its turn.
+            logger.exception("The table of %s failed", table.status.topic)
+            table.translator = None
+            self._note(table, TableRetrying(f"{type(error).__name__}: {error}"))
+            return Progress()
         self._note_progress(table, progress)
         return progress
 
@@ -193,7 +198,6 @@ class NodeTables:
         table.retries = min(table.retries + 1, 10)
         table.due_s = self._now_s() + (_LONGEST_RETRY_S if state == TableState.PAUSED else wait_s)
         if changed:
-            logger.warning("The table of %s is %s: %s", status.topic, state, problem)
             self._report(status)
 
     def _note_waiting(self, table: _Table) -> None:

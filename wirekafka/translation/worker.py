@@ -160,7 +160,8 @@ def main() -> None:
     """Run the worker that standard input describes."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     os.nice(_NICENESS)
-    source = sys.stdin.buffer
+    # Not sys.stdin: a thread that reads it keeps an interpreter that fails from ending.
+    source = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     first = source.readline()
     if first:
         Worker(WorkerSetUp.decode(first)).run(source)
