@@ -19,12 +19,11 @@ from wirekafka.tables.iceberg.layout import RECORD_COLUMN, TABLE_PROPERTIES, TOP
 from wirekafka.tables.iceberg.marks import Marks, UnreadableMarks, marks_of
 from wirekafka.tables.iceberg.partition_spec import (
     Term,
-    add_term,
-    change_spec,
     check_spec,
     has_columns,
-    is_current,
+    is_settled,
     parse_spec,
+    settle_spec,
 )
 from wirekafka.tables.iceberg.problems import (
     CatalogProblem,
@@ -234,10 +233,10 @@ class TopicTable:
             if not has_columns(self._terms, self.table.schema()):
                 check_spec(self._terms, iceberg_columns(columns))
                 return
-            if is_current(self._terms, self.table.metadata):
+            if is_settled(self._terms, self.table.metadata):
                 return
-            with suppress(CommitFailedException):
-                change_spec(self.table, self._terms)
+            with suppress(CommitFailedException), self.table.transaction() as transaction:
+                settle_spec(transaction, self._terms)
             self.table = self._loaded()
 
 
@@ -262,10 +261,8 @@ def _create(
         catalog.create_table_transaction(
             identifier, schema=schema, properties=properties
         ) as transaction,
-        transaction.update_spec() as update,
     ):
-        for term in terms:
-            add_term(update, term)
+        settle_spec(transaction, terms)
 
 
 def _create_namespace(catalog: Catalog, namespace: str) -> None:
