@@ -21,6 +21,7 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 from pyiceberg.utils.properties import property_as_int
 
 from wirekafka.tables.iceberg.arrow_types import plain_type
+from wirekafka.tables.iceberg.column_bounds import add_bounds
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN
 from wirekafka.tables.iceberg.projection import FileColumns
 
@@ -102,7 +103,7 @@ def _write_file(
     parquet = FileFormatFactory.get(FileFormat.PARQUET)
     with parquet.create_writer(output, schema, table.properties) as writer:
         writer.write(rows)
-    return DataFile.from_args(
+    data_file = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=path,
         file_format=FileFormat.PARQUET,
@@ -114,6 +115,8 @@ def _write_file(
         key_metadata=None,
         **writer.result().to_serialized_dict(),
     )
+    add_bounds(table.metadata, table.io, data_file)
+    return data_file
 
 
 def _parts(
