@@ -12,9 +12,9 @@ from pyiceberg.schema import Schema
 _FIELD_ID = b"PARQUET:field_id"
 
 
-def arrow_schema(schema: Schema) -> pa.Schema:
-    """The columns of an Iceberg schema, without its field ids."""
-    fields = schema_to_pyarrow(schema, include_field_ids=False)
+def arrow_schema(schema: Schema, *, has_field_ids: bool = False) -> pa.Schema:
+    """The columns of an Iceberg schema; a Parquet file takes over the field ids of its columns."""
+    fields = schema_to_pyarrow(schema, include_field_ids=has_field_ids)
     return pa.schema([_plain_field(field) for field in fields])
 
 
@@ -45,10 +45,11 @@ def _numbered_type(type_: pa.DataType, ids: "count[int]") -> pa.DataType:
 
 
 def _plain_field(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, _plain(field.type), field.nullable)
+    return field.with_type(plain_type(field.type))
 
 
-def _plain(type_: pa.DataType) -> pa.DataType:
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """A type of Arrow without 64-bit offsets at any depth."""
     if pa.types.is_large_string(type_):
         return pa.string()
     if pa.types.is_large_binary(type_):

@@ -24,15 +24,16 @@ _OPENINGS = 5
 """Two processes that create the tables of one SQLite file at once disturb each other."""
 _LOCAL = "file://"
 _NOT_IN_URIS = "#?%"
-_S3 = {
+_Variables = dict[str, tuple[str, ...]]
+_S3: _Variables = {
     "s3.access-key-id": ("AWS_ACCESS_KEY_ID",),
     "s3.endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
     "s3.region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
     "s3.secret-access-key": ("AWS_SECRET_ACCESS_KEY",),
     "s3.session-token": ("AWS_SESSION_TOKEN",),
 }
-_GCS = {"gcs.service.host": ("STORAGE_EMULATOR_HOST",)}
-_AZURE = {
+_GCS: _Variables = {"gcs.service.host": ("STORAGE_EMULATOR_HOST",)}
+_AZURE: _Variables = {
     "adls.account-key": ("AZURE_STORAGE_ACCOUNT_KEY",),
     "adls.account-name": ("AZURE_STORAGE_ACCOUNT_NAME",),
     "adls.client-id": ("AZURE_CLIENT_ID",),
@@ -41,7 +42,7 @@ _AZURE = {
     "adls.sas-token": ("AZURE_STORAGE_SAS_TOKEN",),
     "adls.tenant-id": ("AZURE_TENANT_ID",),
 }
-_VARIABLES: dict[str, dict[str, tuple[str, ...]]] = {"s3": _S3, "gs": _GCS, "az": _AZURE}
+_VARIABLES = {"s3": _S3, "gs": _GCS, "az": _AZURE}
 """Properties of pyiceberg, and the environment's variables that set them, by scheme of the URL."""
 
 

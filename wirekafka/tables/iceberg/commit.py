@@ -9,7 +9,7 @@ snapshot came between.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
@@ -18,8 +18,23 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate
 from pyiceberg.table.update.snapshot import ManageSnapshots
 
-from wirekafka.tables.iceberg.data_files import delete_files
+from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files
 from wirekafka.tables.iceberg.marks import TAG, Marks, ancestry, summary_of
+
+
+class Change(Protocol):
+    """What a snapshot does to the files of a table."""
+
+    @property
+    def written(self) -> WrittenFiles | None:
+        """The new files; another object once they were written anew."""
+
+    def prepare(self, table: Table) -> None:
+        """Make the change fit the table's newest state, or raise what says that it never will."""
+
+    def stage(self, transaction: Transaction, summary: dict[str, str]) -> int:
+        """Stage the change with the properties of its snapshot; return the snapshot's id."""
+
 
 Stage = Callable[[Transaction, dict[str, str]], int]
 """Stages the change of a table with the properties of its snapshot; returns the snapshot's id."""
@@ -37,10 +52,12 @@ class Attempt:
         return self.snapshot.snapshot_id in found
 
     def is_lost_in(self, table: Table) -> bool:
-        """Whether it can never be committed any more: main went another way."""
-        current = table.current_snapshot()
-        now = None if current is None else current.snapshot_id
-        return now != self.snapshot.parent_snapshot_id and not self.is_in(table)
+        """Whether it can never be committed any more: its sequence number is another's."""
+        return any(
+            each.sequence_number == self.snapshot.sequence_number
+            and each.snapshot_id != self.snapshot.snapshot_id
+            for each in table.snapshots()
+        )
 
     def delete_metadata(self, table: Table) -> None:
         """Delete the manifests and the list of manifests of a lost attempt."""
@@ -58,32 +75,29 @@ class Attempt:
 class LostRace(Exception):
     """The catalog refused an attempt: another commit came first."""
 
-    def __init__(self, attempt: Attempt | None):
-        super().__init__("another commit came first")
-        self.attempt = attempt
-
 
 class UnknownOutcome(Exception):
     """The catalog did not say whether an attempt is committed: the cause is `__cause__`."""
 
-    def __init__(self, attempt: Attempt | None):
-        super().__init__("the catalog did not answer")
-        self.attempt = attempt
-
 
 def commit_once(
-    table: Table, marks: Marks, added: Mapping[int, tuple[int, int]], stage: Stage
+    table: Table,
+    marks: Marks,
+    added: Mapping[int, tuple[int, int]],
+    stage: Stage,
+    attempts: list[Attempt],
 ) -> Table:
     """Commit what `stage` does, the marks and the tag; return the table as it is then.
 
-    `marks` are the newest ones after the commit. Raises LostRace or UnknownOutcome.
+    `marks` are the newest ones after the commit. The attempt is recorded before the catalog is
+    asked. Raises LostRace or UnknownOutcome.
     """
     asked_once = Table(
         table.name(),
         table.metadata,
         table.metadata_location,
         table.io,
-        cast(Catalog, _AskedOnce(table.catalog)),
+        cast(Catalog, _AskedOnce(table.catalog, attempts)),
         table.config,
     )
     transaction = asked_once.transaction()
@@ -103,8 +117,9 @@ def commit_once(
 class _AskedOnce:
     """A catalog whose failures are none that make pyiceberg's transaction try again or delete."""
 
-    def __init__(self, catalog: Catalog):
+    def __init__(self, catalog: Catalog, attempts: list[Attempt]):
         self._catalog = catalog
+        self._attempts = attempts
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._catalog, name)
@@ -115,11 +130,12 @@ class _AskedOnce:
         requirements: tuple[TableRequirement, ...],
         updates: tuple[TableUpdate, ...],
     ) -> CommitTableResponse:
-        snapshots = [each.snapshot for each in updates if isinstance(each, AddSnapshotUpdate)]
-        attempt = Attempt(snapshots[-1]) if snapshots else None
+        self._attempts += [
+            Attempt(each.snapshot) for each in updates if isinstance(each, AddSnapshotUpdate)
+        ]
         try:
             return self._catalog.commit_table(table, requirements, updates)
         except CommitFailedException as error:
-            raise LostRace(attempt) from error
+            raise LostRace("another commit came first") from error
         except Exception as error:
-            raise UnknownOutcome(attempt) from error
+            raise UnknownOutcome("the catalog did not answer") from error

@@ -3,21 +3,27 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import bin_pack_arrow_table, pyarrow_to_schema, write_file
-from pyiceberg.manifest import DataFile
+from pyiceberg.io.fileformat import FileFormatFactory
+from pyiceberg.io.pyarrow import bin_pack_arrow_table, schema_to_pyarrow
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table, WriteTask
+from pyiceberg.table import Table
+from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.typedef import Record
+from pyiceberg.utils.concurrent import ExecutorFactory
 from pyiceberg.utils.properties import property_as_int
 
+from wirekafka.tables.iceberg.arrow_types import plain_type
+from wirekafka.tables.iceberg.column_bounds import add_bounds
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN
+from wirekafka.tables.iceberg.projection import FileColumns
 
 _TARGET_BYTES = "write.target-file-size-bytes"
 _logger = logging.getLogger(__name__)
@@ -42,8 +48,19 @@ def write_rows(table: Table, rows: pa.Table, layout: Schema) -> WrittenFiles:
     spec_id = metadata.default_spec_id
     if rows.num_rows == 0:
         return WrittenFiles(spec_id, ())
-    tasks = _tasks(metadata, by_position(rows), layout)
-    return WrittenFiles(spec_id, tuple(write_file(table.io, metadata, tasks)))
+    parts = _parts(metadata, by_position(rows), layout)
+    columns = FileColumns(layout, metadata.schema())
+    provider = load_location_provider(metadata.location, metadata.properties)
+    write_id = uuid4()
+
+    def write(numbered: tuple[int, tuple[PartitionKey | None, pa.Table]]) -> DataFile:
+        number, (key, part) = numbered
+        path = provider.new_data_location(f"{number:05d}-{write_id}.parquet", key)
+        return _write_file(table, path, key, columns.of(part), columns.schema)
+
+    # Parquet is compressed outside of the interpreter's lock.
+    written = ExecutorFactory.get_or_create().map(write, enumerate(parts))
+    return WrittenFiles(spec_id, tuple(written))
 
 
 def delete_files(io: FileIO, paths: Iterable[str]) -> None:
@@ -79,23 +96,38 @@ def _is_sorted(keys: pa.Table) -> bool:
     return bool((grows | (stays & (offsets[newer] >= offsets[older]))).all())
 
 
-def _tasks(metadata: TableMetadata, rows: pa.Table, layout: Schema) -> Iterator[WriteTask]:
-    """One for each file. Files of one call share a UUID in their names."""
+def _write_file(
+    table: Table, path: str, key: PartitionKey | None, rows: pa.Table, schema: Schema
+) -> DataFile:
+    output = table.io.new_output(path)
+    parquet = FileFormatFactory.get(FileFormat.PARQUET)
+    with parquet.create_writer(output, schema, table.properties) as writer:
+        writer.write(rows)
+    data_file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=key.partition if key is not None else Record(),
+        file_size_in_bytes=len(output),
+        sort_order_id=None,
+        spec_id=table.metadata.default_spec_id,
+        equality_ids=None,
+        key_metadata=None,
+        **writer.result().to_serialized_dict(),
+    )
+    add_bounds(table.metadata, table.io, data_file)
+    return data_file
+
+
+def _parts(
+    metadata: TableMetadata, rows: pa.Table, layout: Schema
+) -> Iterator[tuple[PartitionKey | None, pa.Table]]:
+    """The rows of each file."""
     target_bytes = property_as_int(metadata.properties, _TARGET_BYTES, 512 << 20)
     assert target_bytes is not None
-    schema = pyarrow_to_schema(
-        rows.schema, name_mapping=layout.name_mapping, format_version=metadata.format_version
-    )
-    write_id, numbers = uuid4(), count()
     for key, part in _partitions(metadata, rows, layout):
         for batches in bin_pack_arrow_table(part, target_bytes):
-            yield WriteTask(
-                write_uuid=write_id,
-                task_id=next(numbers),
-                schema=schema,
-                record_batches=batches,
-                partition_key=key,
-            )
+            yield key, pa.Table.from_batches(batches)
 
 
 def _partitions(
@@ -109,9 +141,11 @@ def _partitions(
     names = [str(index) for index in range(len(spec.fields))]
     columns = []
     for field in spec.fields:
-        transform = field.transform.pyarrow_transform(schema.find_field(field.source_id).field_type)
-        path = layout.find_column_name(field.source_id)
-        columns.append(transform(_column(rows, path)))
+        source = schema.find_field(field.source_id).field_type
+        column = _column(rows, layout.find_column_name(field.source_id))
+        type_ = plain_type(schema_to_pyarrow(source))
+        transform = field.transform.pyarrow_transform(source)
+        columns.append(transform(column if column.type == type_ else column.cast(type_)))
     values = pa.table(columns, names=names)
     keys = values.group_by(names, use_threads=False).aggregate([])
     for key in keys.to_pylist():

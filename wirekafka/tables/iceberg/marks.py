@@ -50,16 +50,20 @@ def marks_of(table: Table) -> Marks | None:
 def marked_snapshot(metadata: TableMetadata) -> Snapshot | None:
     """The newest snapshot with marks in the ancestry of main: others committed since are passed.
 
-    Where the ancestry is lost because its snapshots expired, the tagged one.
+    Where snapshots expired and the ancestry ends without marks, the tagged one, which expiry keeps.
     """
-    snapshot = None
     for snapshot in ancestry(metadata):
         if has_marks(snapshot):
             return snapshot
-    if snapshot is None or snapshot.parent_snapshot_id is None:
+    tagged, current = metadata.snapshot_by_name(TAG), metadata.current_snapshot()
+    if tagged is None or not has_marks(tagged):
         return None
-    tagged = metadata.snapshot_by_name(TAG)
-    return tagged if tagged is not None and has_marks(tagged) else None
+    if current is None or (current.sequence_number or 0) < (tagged.sequence_number or 0):
+        raise UnreadableMarks(
+            f"main was set back behind snapshot {tagged.snapshot_id}, and the snapshots with marks"
+            " before it expired: nobody knows which rows are left"
+        )
+    return tagged
 
 
 def ancestry(metadata: TableMetadata) -> Iterator[Snapshot]:

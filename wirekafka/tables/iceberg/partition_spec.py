@@ -1,15 +1,15 @@
 """Redpanda's partition specs, such as `(hour(redpanda.timestamp), bucket(16, user.id))`."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
+from pyiceberg.table import Transaction
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update.spec import UpdateSpec
-from pyiceberg.transforms import Transform, parse_transform
+from pyiceberg.transforms import Transform, VoidTransform, parse_transform
 from pyiceberg.types import NestedField
 
 from wirekafka.tables.iceberg.problems import BadSpec
@@ -80,31 +80,49 @@ def has_columns(terms: tuple[Term, ...], schema: Schema) -> bool:
     return all(term.source in names for term in terms)
 
 
-def is_current(terms: tuple[Term, ...], metadata: TableMetadata) -> bool:
+def is_settled(terms: tuple[Term, ...], metadata: TableMetadata) -> bool:
     """Whether the terms are the table's current spec, in any order."""
-    return _wanted(terms, metadata) == _present(metadata)
+    is_present = _wanted(terms, metadata) == _present(metadata)
+    return is_present and not list(_not_optional(terms, metadata.schema()))
 
 
-def change_spec(table: Table, terms: tuple[Term, ...]) -> None:
+def settle_spec(transaction: Transaction, terms: tuple[Term, ...]) -> None:
     """Make the terms the spec of files written from now on; files that exist keep theirs."""
-    metadata = table.metadata
-    check_spec(terms, metadata.schema())
+    metadata = transaction.table_metadata
+    schema = metadata.schema()
+    check_spec(terms, schema)
     wanted, present = _wanted(terms, metadata), _present(metadata)
     try:
-        with table.update_spec() as update:
+        with transaction.update_schema() as columns:
+            for source in _not_optional(terms, schema):
+                columns.make_column_optional(source)
+        with transaction.update_spec() as spec:
             for field in metadata.spec().fields:
                 if (field.source_id, str(field.transform)) not in wanted:
-                    update.remove_field(field.name)
+                    spec.remove_field(field.name)
             for term, key in zip(terms, wanted, strict=True):
                 if key not in present:
-                    add_term(update, term)
+                    spec.add_field(term.source, term.transform, term.name)
     except (ValidationError, ValueError) as error:
         raise BadSpec(f"partition spec: {error}") from error
 
 
-def add_term(update: UpdateSpec, term: Term) -> None:
-    """Add a term to a spec that is being changed or created."""
-    update.add_field(term.source, term.transform, term.name)
+def _not_optional(terms: tuple[Term, ...], schema: Schema) -> Iterator[str]:
+    """Required columns whose partition values may be null all the same.
+
+    pyiceberg writes partition values of required columns as required, though the struct around the
+    column may be null, and `void` is always.
+    """
+    for term in terms:
+        outer = [
+            schema.find_field(name)
+            for name in schema.column_names
+            if term.source.startswith(f"{name}.")
+        ]
+        is_void = isinstance(term.transform, VoidTransform)
+        is_nullable = is_void or any(field.optional for field in outer)
+        if is_nullable and schema.find_field(term.source).required:
+            yield term.source
 
 
 def _is_value(schema: Schema, column: NestedField) -> bool:

@@ -9,22 +9,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
 
 from wirekafka.tables.iceberg.arrow_types import arrow_schema
-from wirekafka.tables.iceberg.commit import Attempt, LostRace, UnknownOutcome, commit_once
+from wirekafka.tables.iceberg.commit import Attempt, Change, LostRace, UnknownOutcome, commit_once
 from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files, write_rows
 from wirekafka.tables.iceberg.evolution import Renames, evolve_table, iceberg_columns, renames_of
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN, TABLE_PROPERTIES, TOPIC_ID_PROPERTY
 from wirekafka.tables.iceberg.marks import Marks, UnreadableMarks, marks_of
 from wirekafka.tables.iceberg.partition_spec import (
     Term,
-    add_term,
-    change_spec,
     check_spec,
     has_columns,
-    is_current,
+    is_settled,
     parse_spec,
+    settle_spec,
 )
 from wirekafka.tables.iceberg.problems import (
     CatalogProblem,
@@ -137,8 +137,16 @@ class TopicTable:
         assert added, "nothing to append"
         assert all(start <= end for start, end in added.values())
         _check_rows(rows, added)
-        layout = self.table.schema()
-        written: WrittenFiles | None = None
+        return self.commit(_Append(rows, self.table.schema()), added, epochs)
+
+    def commit(
+        self, change: Change, added: Mapping[int, tuple[int, int]], epochs: Mapping[int, int]
+    ) -> Marks:
+        """Commit a change of the table's files as one snapshot, and return the marks after it.
+
+        Maintenance adds no ranges. Raises as `append` does, and what `change` raises for a state of
+        the table that it does not fit.
+        """
         attempts: list[Attempt] = []
         with passing_problems(self.name):
             try:
@@ -147,13 +155,14 @@ class TopicTable:
                     if any(attempt.is_in(self.table) for attempt in attempts):
                         return self.marks
                     self._check_starts(added)
-                    if written is None or written.spec_id != self.table.metadata.default_spec_id:
+                    written = change.written
+                    change.prepare(self.table)
+                    if written is not change.written:
                         self._discard(written, attempts)
-                        written = write_rows(self.table, rows, layout)
-                    if self._commits(written, added, epochs, attempts):
+                    if self._commits(change, added, epochs, attempts):
                         return self.marks
             except BaseException:
-                self._discard(written, attempts)
+                self._discard(change.written, attempts)
                 raise
             finally:
                 self._delete_lost(attempts)
@@ -161,30 +170,23 @@ class TopicTable:
 
     def _commits(
         self,
-        written: WrittenFiles,
+        change: Change,
         added: Mapping[int, tuple[int, int]],
         epochs: Mapping[int, int],
         attempts: list[Attempt],
     ) -> bool:
-        """Whether one attempt to commit the files succeeds; a lost or unknown one is recorded."""
-
-        def stage(transaction: Transaction, summary: dict[str, str]) -> int:
-            with transaction.update_snapshot(snapshot_properties=summary).merge_append() as update:
-                for file in written.files:
-                    update.append_data_file(file)
-            return update.snapshot_id
-
+        """Whether one attempt to commit a change succeeds; a lost or unknown one is recorded."""
         try:
             marks = self.marks.after(added, epochs)
-            self.table = commit_once(self.table, marks, added, stage)
-        except (LostRace, UnknownOutcome) as failure:
-            if failure.attempt is not None:
-                attempts.append(failure.attempt)
-            if isinstance(failure, UnknownOutcome) and not may_pass(failure.__cause__):
-                raise WrongTable(
-                    f"{self.name}: the commit is refused: {cause_of(failure.__cause__)}"
-                ) from failure
+            self.table = commit_once(self.table, marks, added, change.stage, attempts)
+        except LostRace:
             return False
+        except UnknownOutcome as failure:
+            if may_pass(failure.__cause__):
+                return False
+            raise WrongTable(
+                f"{self.name}: the commit is refused: {cause_of(failure.__cause__)}"
+            ) from failure
         return True
 
     def _check_starts(self, added: Mapping[int, tuple[int, int]]) -> None:
@@ -239,11 +241,31 @@ class TopicTable:
             if not has_columns(self._terms, self.table.schema()):
                 check_spec(self._terms, iceberg_columns(columns))
                 return
-            if is_current(self._terms, self.table.metadata):
+            if is_settled(self._terms, self.table.metadata):
                 return
-            with suppress(CommitFailedException):
-                change_spec(self.table, self._terms)
+            with suppress(CommitFailedException), self.table.transaction() as transaction:
+                settle_spec(transaction, self._terms)
             self.table = self._loaded()
+
+
+class _Append:
+    """New files of rows, written again if the partition spec changes before they are committed."""
+
+    def __init__(self, rows: pa.Table, layout: Schema):
+        self._rows = rows
+        self._layout = layout
+        self.written: WrittenFiles | None = None
+
+    def prepare(self, table: Table) -> None:
+        if self.written is None or self.written.spec_id != table.metadata.default_spec_id:
+            self.written = write_rows(table, self._rows, self._layout)
+
+    def stage(self, transaction: Transaction, summary: dict[str, str]) -> int:
+        assert self.written is not None
+        with transaction.update_snapshot(snapshot_properties=summary).merge_append() as update:
+            for file in self.written.files:
+                update.append_data_file(file)
+        return update.snapshot_id
 
 
 def _name(identifier: tuple[str, str]) -> str:
@@ -267,10 +289,8 @@ def _create(
         catalog.create_table_transaction(
             identifier, schema=schema, properties=properties
         ) as transaction,
-        transaction.update_spec() as update,
     ):
-        for term in terms:
-            add_term(update, term)
+        settle_spec(transaction, terms)
 
 
 def _create_namespace(catalog: Catalog, namespace: str) -> None:

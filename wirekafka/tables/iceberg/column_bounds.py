@@ -1,0 +1,97 @@
+"""Bounds of columns in data files, by which readers skip files.
+
+pyiceberg has none of columns within structs, which the columns of a record's offset, time and key
+are. Of a file with several row groups it may have bounds that do not cover all values.
+"""
+
+from collections.abc import Iterable
+
+import pyarrow.parquet as pq
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import (
+    MetricModeTypes,
+    MetricsMode,
+    StatisticsCollector,
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    match_metrics_mode,
+    parquet_path_to_id_mapping,
+)
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema, sanitize_column_names
+from pyiceberg.table import TableProperties
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.types import BinaryType, PrimitiveType, StringType, StructType
+
+from wirekafka.tables.iceberg.layout import RECORD_COLUMN
+
+MOST_COLUMNS_WITH_BOUNDS = 100
+"""Beyond, manifests would grow with the table's width: only a record's own columns have bounds."""
+
+
+def add_bounds(metadata: TableMetadata, io: FileIO, data_file: DataFile) -> None:
+    """Replace the bounds of a file that was just written by those of all columns not in lists.
+
+    Parquet has no bounds of a row group with a value longer than 4 KiB, where pyiceberg takes those
+    of the other row groups: such a column gets no bounds.
+    """
+    schema = metadata.schema()
+    with io.new_input(data_file.file_path).open() as stream:
+        footer = pq.read_metadata(stream)
+    identifiers = parquet_path_to_id_mapping(sanitize_column_names(schema))
+    statistics = data_file_statistics_from_parquet_metadata(
+        footer, _statistics_plan(schema, metadata), identifiers
+    ).to_serialized_dict()
+    partial = {identifiers[path] for path in _paths_without_bounds(footer)}
+    for bounds, name in (
+        (data_file.lower_bounds, "lower_bounds"),
+        (data_file.upper_bounds, "upper_bounds"),
+    ):
+        bounds.clear()
+        bounds.update({key: bound for key, bound in statistics[name].items() if key not in partial})
+
+
+def _statistics_plan(schema: Schema, metadata: TableMetadata) -> dict[int, StatisticsCollector]:
+    plan = compute_statistics_plan(schema, metadata.properties)
+    is_narrow = len(plan) <= MOST_COLUMNS_WITH_BOUNDS
+    for field_id, type_, path in _leaves_of_structs(schema.as_struct(), ""):
+        if not (is_narrow or path.startswith(f"{RECORD_COLUMN}.")):
+            continue
+        mode = match_metrics_mode(
+            metadata.properties.get(
+                f"{TableProperties.METRICS_MODE_COLUMN_CONF_PREFIX}.{path}",
+                metadata.properties.get(
+                    TableProperties.DEFAULT_WRITE_METRICS_MODE,
+                    TableProperties.DEFAULT_WRITE_METRICS_MODE_DEFAULT,
+                ),
+            )
+        )
+        is_text = isinstance(type_, StringType | BinaryType)
+        if mode.type == MetricModeTypes.TRUNCATE and not is_text:
+            mode = MetricsMode(MetricModeTypes.FULL)
+        plan[field_id] = StatisticsCollector(
+            field_id=field_id, iceberg_type=type_, mode=mode, column_name=path
+        )
+    return plan
+
+
+def _leaves_of_structs(struct: StructType, prefix: str) -> Iterable[tuple[int, PrimitiveType, str]]:
+    """The primitive fields of a struct and of structs within, not of lists and maps."""
+    for field in struct.fields:
+        path = prefix + field.name
+        if isinstance(field.field_type, StructType):
+            yield from _leaves_of_structs(field.field_type, f"{path}.")
+        elif isinstance(field.field_type, PrimitiveType):
+            yield field.field_id, field.field_type, path
+
+
+def _paths_without_bounds(footer: pq.FileMetaData) -> set[str]:
+    """Columns of which some row group has values, but no statistics of them."""
+    partial = set()
+    for group in range(footer.num_row_groups):
+        for position in range(footer.num_columns):
+            column = footer.row_group(group).column(position)
+            statistics = column.statistics if column.is_stats_set else None
+            if statistics is None or not (statistics.has_min_max or statistics.num_values == 0):
+                partial.add(column.path_in_schema)
+    return partial
