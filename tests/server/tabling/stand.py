@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,12 @@ class Stand:
         """Delete a topic."""
         self._submit(DeleteTopics([TopicReference(topic, None)]))
 
+    @property
+    def last(self) -> dict[str, Any] | None:
+        """The last message about topics that the present worker was sent."""
+        lines = self.worker.inputs()
+        return lines[-1] if len(lines) > 1 else None
+
     async def stop(self) -> None:
         """Stop the broker cleanly."""
         await self.kafka.node.stop()
@@ -116,6 +123,24 @@ class Stand:
             self.clock.advance(every_ms)
             await asyncio.sleep(0.01)
         return value
+
+
+def run(
+    directory: Path,
+    patch: pytest.MonkeyPatch,
+    test: Callable[[Stand], Awaitable[None]],
+    **settings: str,
+) -> None:
+    """Run a test on an event loop, beside a broker that is stopped afterwards."""
+
+    async def main() -> None:
+        stand = Stand(directory, patch, **settings)
+        try:
+            await test(stand)
+        finally:
+            await stand.stop()
+
+    asyncio.run(main())
 
 
 def report_of(topic: str, id: str, ends: dict[int, int], **more: Any) -> dict[str, Any]:

@@ -6,36 +6,13 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.eventually import eventually_async
-from tests.server.tabling.stand import Stand, report_of
+from tests.server.tabling.stand import Stand, report_of, run
 from wirekafka.config.own import RegistryAccess
-
-_Test = Callable[[Stand], Awaitable[None]]
-
-
-def run(path: Path, patch: pytest.MonkeyPatch, test: _Test, **settings: str) -> None:
-    """Run a test on an event loop, beside a broker that is stopped afterwards."""
-
-    async def main() -> None:
-        stand = Stand(path, patch, **settings)
-        try:
-            await test(stand)
-        finally:
-            await stand.stop()
-
-    asyncio.run(main())
-
-
-def _last(stand: Stand) -> dict[str, Any] | None:
-    """The last message of the present worker about topics."""
-    lines = stand.worker.inputs()
-    return lines[-1] if len(lines) > 1 else None
 
 
 def test_no_worker_runs_before_a_topic_is_a_table(
@@ -59,7 +36,7 @@ def test_a_worker_is_sent_the_settings_first_and_then_what_is_led_here(
     async def test(stand: Stand) -> None:
         id = stand.create("orders", 2, write="upsert", target_lag_ms="5")
         stand.append("orders", 3)
-        message = await stand.until(lambda: _last(stand))
+        message = await stand.until(lambda: stand.last)
         assert stand.worker.inputs()[0] == {
             "node": 1,
             "url": f"file://{tmp_path}/lake",
@@ -100,14 +77,14 @@ def test_a_worker_is_sent_changes_and_nothing_else(
 ) -> None:
     async def test(stand: Stand) -> None:
         stand.create("orders")
-        await stand.until(lambda: _last(stand))
+        await stand.until(lambda: stand.last)
         sent = len(stand.worker.inputs())
         for _ in range(20):
             stand.clock.advance(250)
         stand.append("orders")
         stand.append("orders")
         stand.kafka.partition("orders").delete_records(1)
-        message = await stand.until(lambda: len(stand.worker.inputs()) > sent and _last(stand))
+        message = await stand.until(lambda: len(stand.worker.inputs()) > sent and stand.last)
         assert message["topics"][0]["partitions"] == {"0": [1, 2, 0]}
         assert len(stand.worker.inputs()) == sent + 1
 
@@ -119,14 +96,14 @@ def test_a_deleted_topic_is_reported_until_the_worker_has_noted_it(
 ) -> None:
     async def test(stand: Stand) -> None:
         old = stand.create("orders")
-        await stand.until(lambda: _last(stand))
+        await stand.until(lambda: stand.last)
         stand.delete("orders")
         new = stand.create("orders")
-        message = await stand.until(lambda: (found := _last(stand)) and found["deleted"] and found)
+        message = await stand.until(lambda: (found := stand.last) and found["deleted"] and found)
         assert message["deleted"] == [["orders", old]]
         assert [each["id"] for each in message["topics"]] == [new]
         stand.worker.report({"topic": "orders", "id": old, "state": "deleted"})
-        await stand.until(lambda: _last(stand)["deleted"] == [])
+        await stand.until(lambda: stand.last["deleted"] == [])
 
     run(tmp_path, monkeypatch, test)
 
@@ -136,9 +113,9 @@ def test_a_mode_that_is_turned_off_takes_the_topic_from_the_worker(
 ) -> None:
     async def test(stand: Stand) -> None:
         stand.create("orders")
-        await stand.until(lambda: (found := _last(stand)) and found["topics"])
+        await stand.until(lambda: (found := stand.last) and found["topics"])
         stand.alter("orders", mode="off")
-        await stand.until(lambda: _last(stand) == {"topics": [], "deleted": []})
+        await stand.until(lambda: stand.last == {"topics": [], "deleted": []})
 
     run(tmp_path, monkeypatch, test)
 
@@ -148,12 +125,12 @@ def test_a_worker_that_dies_is_restarted_and_sent_everything(
 ) -> None:
     async def test(stand: Stand) -> None:
         stand.create("orders")
-        first = await stand.until(lambda: _last(stand))
+        first = await stand.until(lambda: stand.last)
         stand.worker.report("exit 3")
         await eventually_async(lambda: not stand.tabling.worker.is_running)
         stand.worker.report()
         await stand.until(lambda: len(stand.worker.processes()) == 2)
-        assert await stand.until(lambda: _last(stand)) == first
+        assert await stand.until(lambda: stand.last) == first
 
     run(tmp_path, monkeypatch, test)
     errors = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
@@ -171,7 +148,7 @@ def test_a_worker_that_cannot_be_started_is_tried_again(
         stand.create("orders")
         await stand.until(lambda: stand.tabling.worker.failures == 2)
         command[0] = path
-        await stand.until(lambda: _last(stand), every_ms=1_000)
+        await stand.until(lambda: stand.last, every_ms=1_000)
 
     run(tmp_path, monkeypatch, test)
     assert re.search("cannot be started: .*; restart in 1.0 s", caplog.text)
@@ -182,9 +159,9 @@ def test_a_registry_that_is_known_later_replaces_the_worker(
 ) -> None:
     async def test(stand: Stand) -> None:
         stand.create("orders")
-        await stand.until(lambda: _last(stand))
+        await stand.until(lambda: stand.last)
         stand.kafka.node.validate_by(RegistryAccess("http://127.0.0.1:8081", "admin", "secret"))
-        await stand.until(lambda: len(stand.worker.processes()) == 2 and _last(stand))
+        await stand.until(lambda: len(stand.worker.processes()) == 2 and stand.last)
         assert stand.worker.inputs()[0]["registry"] == {
             "url": "http://127.0.0.1:8081",
             "user": "admin",
@@ -201,7 +178,7 @@ def test_a_clean_stop_lets_the_worker_end_by_itself(
 ) -> None:
     async def test(stand: Stand) -> None:
         stand.create("orders")
-        await stand.until(lambda: _last(stand))
+        await stand.until(lambda: stand.last)
         [process] = stand.worker.processes()
         await stand.tabling.stop()
         assert (stand.worker.directory / f"ended-{process}").exists()
@@ -217,7 +194,7 @@ def test_a_worker_that_does_not_end_is_killed(
 
     async def test(stand: Stand) -> None:
         id = stand.create("orders")
-        await stand.until(lambda: _last(stand))
+        await stand.until(lambda: stand.last)
         stand.worker.report("stay", report_of("orders", id, {}))
         await stand.until(lambda: stand.tabling.reports)
         [process] = stand.worker.processes()
@@ -233,7 +210,7 @@ def test_an_aborted_broker_leaves_no_process(
 ) -> None:
     async def test(stand: Stand) -> None:
         stand.create("orders")
-        await stand.until(lambda: _last(stand))
+        await stand.until(lambda: stand.last)
         [process] = stand.worker.processes()
         stand.tabling.abort()
         await eventually_async(lambda: not _exists(process))
@@ -248,7 +225,7 @@ def test_a_state_of_a_table_is_logged_once(
 
     async def test(stand: Stand) -> None:
         id = stand.create("orders")
-        await stand.until(lambda: _last(stand))
+        await stand.until(lambda: stand.last)
         running = report_of("orders", id, {0: 1})
         paused = {**running, "state": "paused", "error": "set a schema"}
         late = {**running, "state": "retrying", "error": "the catalog does not answer"}
@@ -268,7 +245,7 @@ def test_output_that_is_no_report_is_passed_over(
 ) -> None:
     async def test(stand: Stand) -> None:
         id = stand.create("orders")
-        await stand.until(lambda: _last(stand))
+        await stand.until(lambda: stand.last)
         stand.worker.report("a library prints", "[]", "7", report_of("orders", id, {0: 1}))
         await stand.until(lambda: stand.tabling.reports)
 

@@ -98,6 +98,11 @@ class Tabling:
         """The topics that are tables, with their partitions led here."""
         return self._feed.led
 
+    def report(self, topic: TableTopic) -> TableReport | None:
+        """The last report about a topic that is led here; None without any."""
+        found = self.reports.get(topic.name)
+        return found if found is not None and found.topic_id == topic.id else None
+
     def work(self) -> None:
         """Send the worker what has changed, and note how far the tables are."""
         feed = self._feed
@@ -135,8 +140,8 @@ class Tabling:
         names = set()
         for topic, partitions in self._feed.led:
             names.add(topic.name)
-            report = self.reports.get(topic.name)
-            ends = report.ends if report is not None and report.topic_id == topic.id else {}
+            report = self.report(topic)
+            ends = {} if report is None else report.ends
             for partition in partitions:
                 key = topic.name, partition.index
                 progress = known.pop(key) if key in known else TableProgress(now_ms)
