@@ -47,6 +47,7 @@ def test_serve_imports_no_module_of_capabilities_that_are_off_by_default():
         "wirekafka.server.connections.request_log",
         "wirekafka.server.peers.node_token",
         "wirekafka.server.peers.ticket_renewal",
+        "wirekafka.server.tabling",
         "wirekafka.server.tiering",
         "wirekafka.tiered",
     )

@@ -102,6 +102,37 @@ def test_nothing_above_the_high_watermark_is_deleted() -> None:
     assert bases(log) == [3, 6, 9]
 
 
+_HELD = {"wirekafka_table_mode": "key_value", "wirekafka_table_hold": True}
+
+
+@pytest.mark.parametrize("limit", [{"retention_ms": HOUR_MS}, {"retention_bytes": 0}])
+def test_retention_waits_for_the_table_of_a_topic(limit: dict[str, int]) -> None:
+    log = log_of(4, **limit, **_HELD)
+    late_ms = NOW_MS + 100 * HOUR_MS
+    assert log.delete_old_segments(late_ms) == 0, "nothing is known of the table"
+    log.released_offset = 7
+    assert log.delete_old_segments(late_ms) == 2
+    assert (bases(log), log.start_offset) == ([6, 9], 6)
+    log.released_offset = 12
+    assert log.delete_old_segments(late_ms) == 2
+
+
+def test_records_that_a_client_deletes_do_not_wait_for_the_table() -> None:
+    log = log_of(4, retention_ms=HOUR_MS, **_HELD)
+    log.advance_start(7)
+    assert log.delete_old_segments(NOW_MS + 100 * HOUR_MS) == 2
+    assert (bases(log), log.start_offset) == ([6, 9], 7)
+
+
+@pytest.mark.parametrize(
+    "change", [{"wirekafka_table_hold": False}, {"wirekafka_table_mode": "off"}]
+)
+def test_retention_does_not_wait_any_more_once_the_topic_says_so(change: dict[str, Any]) -> None:
+    log = log_of(4, retention_ms=HOUR_MS, **_HELD)
+    log.config = log.config.changed(**change)
+    assert log.delete_old_segments(NOW_MS + 100 * HOUR_MS) == 4
+
+
 def test_deleted_files_are_kept_with_a_suffix_for_the_configured_delay() -> None:
     disk = SimulatedDisk()
     log = log_of(2, disk, retention_bytes=3 * SIZE_BYTES, file_delete_delay_ms=500)

@@ -176,6 +176,9 @@ STORED: Mapping[str, str] = {
         "RegistryState._subjects _Context.by_id _Context.by_stored_guid _Context.ids"
     ),
     "registry/writer.py": "MemoryWriter.entries",
+    "server/background/table_notice.py": "TableNotice._known",
+    "server/tabling/feed.py": "TableFeed._topics TableFeed.deleted TableFeed.led",
+    "server/tabling/tabling.py": "Tabling.progress Tabling.reports",
 }
 """Of topics, groups, offsets, transactions, ACLs and other state that the cluster stores: it takes
 rights to add to them, they are on the disk, and deletion and expiry free them."""

@@ -150,6 +150,46 @@ def test_what_is_over_the_retention_is_deleted_oldest_first(tiered: TieredLog) -
     assert deleted(retention_ms=0)[0] == last.end_offset
 
 
+def test_remote_segments_wait_for_the_table_of_their_topic(tiered: TieredLog) -> None:
+    tiered.copy()
+    log = tiered.log
+    _, second, third, *_ = tiered.states
+    config = CONFIG.changed(retention_ms=0)
+
+    def deleted(start_offset: int, held_from: int | None) -> int:
+        local = LocalLog(
+            epochs=log.epochs.entries,
+            start_offset=start_offset,
+            end_offset=log.end_offset,
+            newer_bytes=0,
+            held_from=held_from,
+        )
+        return len(expired(tiered.states, config, local, NOW_MS + 10_000).segments)
+
+    assert deleted(0, None) > 3
+    assert deleted(0, -1) == 0
+    assert deleted(0, second.end_offset) == 2
+    assert deleted(0, third.end_offset - 1) == 2
+    assert deleted(second.end_offset, -1) == 2, "a client has deleted these records"
+
+
+def test_local_segments_that_remote_storage_has_do_not_wait_for_the_table(
+    tiered: TieredLog,
+) -> None:
+    log = tiered.log
+    log.config = CONFIG.changed(
+        local_retention_bytes=1, wirekafka_table_mode="key_value", wirekafka_table_hold=True
+    )
+    assert log.delete_old_segments(NOW_MS) == 0
+    tiered.copy()
+    assert log.delete_old_segments(NOW_MS) > 0
+    assert log.first_offset == 0
+    log.config = log.config.changed(remote_log_copy_disable=True, retention_ms=0)
+    readable_end = log.start_offset
+    assert log.delete_old_segments(NOW_MS + 10_000) == 0
+    assert log.start_offset == readable_end
+
+
 def test_segments_of_leaders_whose_epochs_are_forgotten_are_deleted(tiered: TieredLog) -> None:
     tiered.copy()
     local = LocalLog(epochs=(EpochEntry(5, 0),), start_offset=0, end_offset=100, newer_bytes=0)

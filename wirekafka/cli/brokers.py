@@ -22,6 +22,7 @@ from wirekafka.config.own import (
     metrics_listener,
     new_directories,
     schema_registry_listener,
+    tables_url,
 )
 from wirekafka.config.sources import BUILT_IN, SINGLE_NODE, Setting
 from wirekafka.server.supervisor import Program
@@ -40,7 +41,9 @@ _OWN = (
 )
 """Options that differ from node to node, and that nobody else may set."""
 
-_FOR_ALL = frozenset({"--tier", "--allow-changes", "--console-config", "--schema-registry-config"})
+_FOR_ALL = frozenset(
+    {"--tier", "--tables", "--allow-changes", "--console-config", "--schema-registry-config"}
+)
 """Arguments whose options every node has."""
 
 _FAILURE_DETECTION = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
@@ -65,6 +68,7 @@ def nodes(
         "controller.quorum.voters": f"{CONTROLLER_ID}@{addresses.voter}",
         **_defaults(config, count),
         **(security or {}),
+        **_catalog_of_tables(config, data),
         **{
             name: each.text
             for name, each in config.sources.static.items()
@@ -273,6 +277,15 @@ def _common_words(arguments: argparse.Namespace) -> list[str]:
     words += ["--loop", arguments.loop, "--log-level", arguments.log_level]
     words += ["--log-format", arguments.log_format]
     return [*words, *(["--request-log"] if arguments.request_log else [])]
+
+
+def _catalog_of_tables(config: BrokerConfig, data: Path) -> dict[str, str]:
+    """The setting by which the brokers' tables have one catalog, if that is needed."""
+    if tables_url(config.sources) is None:
+        return {}
+    from wirekafka.server.tabling.settings import catalog_beside
+
+    return catalog_beside(data, config)
 
 
 def _settings(options: Mapping[str, str]) -> list[str]:

@@ -17,7 +17,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.loggers import REQUEST_LOGGER
 from wirekafka.config.option import ConfigError
-from wirekafka.config.own import console_listener, schema_registry_listener
+from wirekafka.config.own import console_listener, schema_registry_listener, tables_url
 from wirekafka.config.sources import BUILT_IN, Setting
 from wirekafka.server.equal_lines import EqualLines
 
@@ -51,6 +51,7 @@ def main(words: Sequence[str]) -> int:
         return _serve_several(arguments, config)
     refuse_unsupported(config)
     _refuse_cluster(config)
+    _check_tables(config)
     users = _first_users(arguments.add_scram)
     ready, authority, login = None, None, None
     if arguments.secure:
@@ -98,7 +99,9 @@ def _serve_several(arguments: argparse.Namespace, config: BrokerConfig) -> int:
         ready = secured.announce
     for program in (program for stage in stages for program in stage):
         # Errors that a node would report are reported once, before any is started.
-        refuse_unsupported(configuration(_parser().parse_args(program.arguments)))
+        of_node = configuration(_parser().parse_args(program.arguments))
+        refuse_unsupported(of_node)
+        _check_tables(of_node)
     gc.enable()  # The supervisor starts no node itself.
     return supervise(stages, logs_json=arguments.log_format == "json", ready=ready)
 
@@ -190,6 +193,12 @@ def _add_nodes(parser: argparse.ArgumentParser) -> None:
         help="keep closed segments of topics with remote.storage.enable=true in an object store,"
         " such as file:///mnt/tier, s3://bucket/prefix, gs://bucket or az://container; credentials"
         " and endpoints are those of the usual environment variables",
+    )
+    parser.add_argument(
+        "--tables",
+        metavar="URL",
+        help="write topics with wirekafka.table.mode to Iceberg tables as well, in a directory or"
+        " an object store, such as s3://bucket/prefix, gs://bucket or az://container",
     )
     parser.add_argument("--node-set", action="append", default=[], help=argparse.SUPPRESS)
     parser.add_argument(
@@ -295,6 +304,14 @@ def _first_users(texts: Sequence[str]) -> FirstUsers:
         for text in texts
     )
     return [parse(text, token_bytes(16)) for part in each_of for text in part]
+
+
+def _check_tables(config: BrokerConfig) -> None:
+    """Check the settings of tables, if there are any. Raises ConfigError."""
+    if tables_url(config.sources) is not None:
+        from wirekafka.server.tabling.settings import TableSettings
+
+        TableSettings.of(config)
 
 
 def _console(

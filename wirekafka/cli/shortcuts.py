@@ -15,6 +15,7 @@ from wirekafka.config.own import (
     NEW_DIRECTORIES,
     SCHEMA_REGISTRY_CLIENT,
     SCHEMA_REGISTRY_LISTENER,
+    TABLES,
     TIER,
 )
 from wirekafka.config.sources import BUILT_IN, Setting, Sources
@@ -53,6 +54,7 @@ def _shortcuts(arguments: argparse.Namespace) -> dict[str, Setting]:
         (SCHEMA_REGISTRY_CLIENT, "--schema-registry-config"): arguments.schema_registry_config,
         (NEW_DIRECTORIES, "--new-directory"): ",".join(arguments.new_directory) or None,
         (TIER, "--tier"): arguments.tier,
+        (TABLES, "--tables"): arguments.tables,
         ("remote.log.storage.system.enable", "--tier"): "true" if arguments.tier else None,
     }
     return {

@@ -16,7 +16,7 @@ from wirekafka.config.options import (
     SecurityOptions,
     rows,
 )
-from wirekafka.config.own import OWN
+from wirekafka.config.own import OWN, PREFIXES
 from wirekafka.config.prefixed_names import applicable, overridden, prefixes
 from wirekafka.config.reference import Reference, hidden, value_of
 from wirekafka.config.sources import Setting, Sources
@@ -93,7 +93,7 @@ class BrokerConfig(BrokerOptions):
             if name not in BROKER
             and name not in OF_THE_AUTHORIZER
             and name not in OWN
-            and not name.startswith(_PLUGINS)
+            and not name.startswith((*_PLUGINS, *PREFIXES))
             and overridden(name) is None
         ]
 

@@ -15,6 +15,7 @@ from wirekafka.config.checks.unsupported_options import DECIDING_CLASSES, JAVA_S
 from wirekafka.config.loggers import OF_KAFKA
 from wirekafka.config.option import Option, Type, text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
+from wirekafka.config.own import OWN, PREFIXES
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 PAGE = _PACKAGE.parent / "docs" / "reference" / "configuration.md"
@@ -49,6 +50,8 @@ _THROUGH = {
     "is_cordoned": ("cordoned.log.dirs",),
     "is_deleted": ("cleanup.policy",),
     "is_stamped_on_append": ("message.timestamp.type",),
+    "is_table": ("wirekafka.table.mode",),
+    "waits_for_table": ("wirekafka.table.hold",),
 }
 _NOT_WHOLLY = {
     "authorizer.class.name": "Only Kafka's `StandardAuthorizer` is supported.",
@@ -130,6 +133,7 @@ def page() -> str:
     parts += ["", "## Client metrics", "", "Set per subscription (KIP-714).", ""]
     parts += ["| Option | Type | Default | Values | Meaning |", "|---|---|---|---|---|"]
     parts += [_cells(option) for option in _shown(CLIENT_METRICS, used)]
+    parts += _own()
     return "\n".join(parts) + "\n"
 
 
@@ -232,6 +236,21 @@ def _lacking(table: Table, used: set[str]) -> list[str]:
         for reason, each in sorted(by_reason.items())
     )
     return ["", "Known, without effect: " + "; ".join(listed) + "."]
+
+
+def _own() -> list[str]:
+    """The settings that Kafka does not have."""
+    return [
+        "",
+        "## Settings of wirekafka and of Confluent Server",
+        "",
+        "Apache Kafka does not have these settings, and ignores them. They are read at the start.",
+        "",
+        "| Setting | Meaning |",
+        "|---|---|",
+        *(f"| `{name}` | {meaning} |" for name, meaning in OWN.items()),
+        *(f"| `{prefix}*` | {meaning} |" for prefix, meaning in PREFIXES.items()),
+    ]
 
 
 def _shown(table: Table, used: set[str]) -> Iterable[Option[Any]]:

@@ -20,6 +20,12 @@ SCHEMA_REGISTRY_CERTIFICATE = "wirekafka.schema.registry.certificate"
 SCHEMA_REGISTRY_KEY = "wirekafka.schema.registry.key"
 NEW_DIRECTORIES = "wirekafka.new.log.dirs"
 TIER = "wirekafka.tier"
+TABLES = "wirekafka.tables.url"
+TABLES_NAMESPACE = "wirekafka.tables.namespace"
+TABLES_CATALOG_NAME = "wirekafka.tables.catalog.name"
+TABLES_CATALOG = "wirekafka.tables.catalog."
+"""The prefix of the catalog's properties."""
+TABLES_RATE = "wirekafka.tables.rate.bytes"
 SCHEMA_REGISTRY = "confluent.schema.registry.url"
 SCHEMA_REGISTRY_CREDENTIALS = "confluent.basic.auth.credentials.source"
 SCHEMA_REGISTRY_USER = "confluent.basic.auth.user.info"
@@ -50,6 +56,14 @@ OWN = {
     TIER: "The URL of an object store for tiered topics, such as s3://bucket/prefix or "
     "file:///mnt/tier; it stands for the class of a plugin and its options, which must not be set "
     "then. As `serve --tier`, which sets remote.log.storage.system.enable as well.",
+    TABLES: "Where the Iceberg tables of topics with `wirekafka.table.mode` are: a directory, or "
+    "the URL of an object store, such as file:///mnt/lake, s3://bucket/prefix, gs://bucket or "
+    "az://container. As `serve --tables`.",
+    TABLES_NAMESPACE: "The namespace of the tables in the catalog; `redpanda` by default.",
+    TABLES_CATALOG_NAME: "The name of the catalog; `wirekafka` by default. Programs that open a "
+    "catalog in a database have to use the same name.",
+    TABLES_RATE: "How many bytes of logs a second may be read for tables; 0, the default, is no "
+    "limit.",
     SCHEMA_REGISTRY: "The URL of the schema registry, or the URLs of its instances separated by "
     "commas, that is asked about the schemas of records in topics with "
     "`confluent.value.schema.validation` or `confluent.key.schema.validation`.",
@@ -59,6 +73,14 @@ OWN = {
 }
 """The meaning of each setting, by name. All are static: set by file, environment or command
 line."""
+
+PREFIXES = {
+    TABLES_CATALOG: "A property of the catalog as pyiceberg has it: `.type=rest` and `.uri` for a "
+    "REST catalog, for instance, or `.s3.endpoint`. Without `.uri` and `.type` the catalog is an "
+    "SQLite file: `catalog.db` in the directory of the tables, or `wirekafka-tables.db` in the "
+    "first log directory if the tables are in an object store."
+}
+"""The meaning of settings that begin with a prefix."""
 
 _LOOPBACK = "127.0.0.1"
 
@@ -124,6 +146,11 @@ def schema_registry(sources: Sources) -> RegistryAccess | None:
                 raise ConfigError(SCHEMA_REGISTRY_USER, "[hidden]", "expected user:password")
             return RegistryAccess(url, user, password)
     raise ConfigError(SCHEMA_REGISTRY_CREDENTIALS, source, "expected URL or USER_INFO")
+
+
+def tables_url(sources: Sources) -> str | None:
+    """Where the tables of topics are; None if there are none."""
+    return (sources.static_value(TABLES) or "").strip() or None
 
 
 def new_directories(sources: Sources) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from wirekafka.config.option import ConfigError, Option
 from wirekafka.config.options import TOPIC, BrokerOptions
+from wirekafka.config.options.tables import OFF
 from wirekafka.config.options.topic import TopicOptions, scale
 from wirekafka.errors import Error, KafkaError
 
@@ -104,6 +105,16 @@ class TopicConfig(TopicOptions):
     def is_compacted(self) -> bool:
         """Whether the cleaner keeps the latest record of each key."""
         return "compact" in self.cleanup_policy
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the topic's records go to an Iceberg table too."""
+        return self.wirekafka_table_mode != OFF
+
+    @property
+    def waits_for_table(self) -> bool:
+        """Whether retention keeps records until they are in the topic's table."""
+        return self.wirekafka_table_hold and self.is_table
 
     @property
     def is_deleted(self) -> bool:

@@ -55,6 +55,7 @@ class Log:
         "partition",
         "producers",
         "recovery_point",
+        "released_offset",
         "remote",
         "report",
         "segments",
@@ -92,6 +93,9 @@ class Log:
         if self.remote is not None:
             self.epochs.keep()
         self.recovery_point = parts.recovery_point
+        self.released_offset = -1
+        """Up to where the table has the records, for a topic whose retention waits for it; -1 while
+        that is not known."""
         self.segments = Segments(disk, directory, config, parts.segments)
         """Oldest first; the last one is appended to."""
 
@@ -129,6 +133,11 @@ class Log:
     def first_offset(self) -> int:
         """The log start offset: of its remote part, if it has one."""
         return self.start_offset if self.remote is None else self.remote.start_offset
+
+    @property
+    def held_from(self) -> int | None:
+        """From where on retention must wait for the topic's table; None if it need not."""
+        return self.released_offset if self._config.waits_for_table else None
 
     @property
     def size_bytes(self) -> int:
@@ -318,7 +327,11 @@ class Log:
             start_offset=self.first_offset,
             high_watermark=self.end_offset if high_watermark is None else high_watermark,
             end_offset=self.end_offset,
+            held_from=self.held_from,
         )
+        if horizon.held_from is not None and self.remote is not None:
+            # What is readable in remote storage can still be written to the table.
+            horizon.held_from = max(horizon.held_from, self.remote.readable_end_offset)
         try:
             count = retention.expired(self.segments, self._config, horizon)
             if count == len(self.segments):

@@ -22,6 +22,8 @@ class Horizon:
     start_offset: int
     high_watermark: int
     end_offset: int
+    held_from: int | None = None
+    """From here on neither time nor size deletes anything; None if nothing is held."""
 
 
 class RemotePart:
@@ -48,6 +50,7 @@ def expired(segments: Sequence[Segment], config: TopicConfig, horizon: Horizon) 
     # Apache Kafka applies the local limits to a tiered topic without a cleanup policy as well.
     if config.is_deleted or (config.is_tiered and not config.remote_log_copy_disable):
         limit_bytes, limit_ms = local_limits(config)
+        deletable = _released(segments, deletable, horizon)
         count = _by_size(segments[:deletable], count, limit_bytes, segments)
         count = _by_time(segments[:deletable], count, limit_ms, horizon.now_ms)
     return count
@@ -99,6 +102,15 @@ def _deletable(segments: Sequence[Segment], horizon: Horizon) -> int:
             break
         count += 1
     return count
+
+
+def _released(segments: Sequence[Segment], deletable: int, horizon: Horizon) -> int:
+    held_from = horizon.held_from
+    if held_from is None:
+        return deletable
+    while deletable and end_of(segments, deletable - 1, horizon.end_offset) > held_from:
+        deletable -= 1
+    return deletable
 
 
 def _below_start(segments: Sequence[Segment], deletable: int, start_offset: int) -> int:

@@ -16,7 +16,7 @@ from wirekafka.clock import Clock
 from wirekafka.codec.batch import Buffer
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.endpoints import listeners as addresses
-from wirekafka.config.own import RegistryAccess, schema_registry
+from wirekafka.config.own import RegistryAccess, schema_registry, tables_url
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from wirekafka.server.connections.connection import Connection
     from wirekafka.server.connections.request_memory import LimitedOwner
     from wirekafka.server.schema_look_ups import SchemaLookUps
+    from wirekafka.server.tabling.tabling import Tabling
     from wirekafka.server.tiering.tiering import Tiering
     from wirekafka.server.tiering.work import Run
     from wirekafka.tiered.store import Store
@@ -131,6 +132,8 @@ class Node:
         self._links: BrokerLinks | None = None
         self.tiering: Tiering | None = None
         """Tiered storage; None while it is not enabled."""
+        self.tabling: Tabling | None = None
+        """The tables of topics; None without `wirekafka.tables.url`."""
         self._schema_registry: RegistryAccess | None = schema_registry(config.sources)
         """The registry that validates schemas; None if there is none."""
         self._schemas: SchemaLookUps | None = None
@@ -168,6 +171,8 @@ class Node:
         self._housekeeping.start()
         if self.tiering is not None:
             self.tiering.start()
+        if self.tabling is not None:
+            self.tabling.start()
 
     async def open(self) -> None:
         """`start` without the periodic tasks, for tests that run them themselves."""
@@ -194,6 +199,7 @@ class Node:
             broker.dynamic.applied = partial(self._bindings.configured, clients)
             self._connect_to_brokers()
             self._open_tiering()
+            self._open_tables()
             self._check_schemas()
             # A broker that cannot serve must not register: it would be given leaderships.
             await clients.prepare(broker)
@@ -210,6 +216,8 @@ class Node:
 
     async def stop(self) -> None:
         """Shut down cleanly: hand over leaderships, finish current requests, close the logs."""
+        # The worker of tables ends meanwhile: it may have to complete a commit.
+        tables = None if self.tabling is None else asyncio.ensure_future(self.tabling.stop())
         await self.broker.hand_over()
         await self.broker.source.resign()
         self._stop_periodic_work()
@@ -217,12 +225,16 @@ class Node:
         self.broker.release_waiting()
         await self._bindings.drain()
         self._bindings.stop_thread()
+        if tables is not None:
+            await tables
         await self.broker.stop()
         self._close_links()
         self._look_ups.stop()
 
     def abort(self) -> None:
         """Stop at once and leave the log directories as a killed process does."""
+        if self.tabling is not None:
+            self.tabling.abort()
         self._stop_periodic_work()
         self.stop_accepting()
         self.cut_connections()
@@ -287,6 +299,17 @@ class Node:
         else:
             run = self._platform.store_run or run_inline
         self.tiering = self.broker.tiering = Tiering(self.broker, layout, run)
+
+    def _open_tables(self) -> None:
+        """Enable tables of topics if they are configured. Raises ConfigError."""
+        if tables_url(self._config.sources) is None:
+            return
+        from wirekafka.server.tabling.settings import TableSettings
+        from wirekafka.server.tabling.tabling import Tabling
+
+        settings = TableSettings.of(self._config)
+        assert settings is not None, "there is a URL"
+        self.tabling = Tabling(self.broker, settings, lambda: self._schema_registry)
 
     def _check_schemas(self) -> None:
         """Have the broker validate the schemas of topics, once a batch has any."""

@@ -21,6 +21,8 @@ class LocalLog:
     end_offset: int
     newer_bytes: int
     """The size of the local segments that have not been copied."""
+    held_from: int | None = None
+    """From here on neither time nor size deletes anything; None if nothing is held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,8 @@ def expired(states: SegmentStates, config: TopicConfig, log: LocalLog, now_ms: i
             and config.retention_ms >= 0
             and segment.max_timestamp_ms < now_ms - config.retention_ms
         )
-        if not (is_big or is_old or segment.end_offset <= start_offset):
+        is_held = log.held_from is not None and segment.end_offset > log.held_from
+        if not (((is_big or is_old) and not is_held) or segment.end_offset <= start_offset):
             break
         surplus_bytes -= size_bytes
         start_offset = max(start_offset, segment.end_offset)

@@ -10,6 +10,7 @@ from wirekafka.config.options.cluster import ClusterOptions as Cluster
 from wirekafka.config.options.log import LogOptions as Log
 from wirekafka.config.options.replication import ReplicationOptions as Replication
 from wirekafka.config.options.schema_validation import SchemaValidationOptions
+from wirekafka.config.options.tables import TableOptions
 
 T = TypeVar("T")
 
@@ -48,7 +49,7 @@ def follows(
     return option
 
 
-class TopicOptions(SchemaValidationOptions):
+class TopicOptions(SchemaValidationOptions, TableOptions):
     """Topic options, by attribute."""
 
     __slots__ = ()

@@ -17,6 +17,7 @@ from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.background.cleaning import Cleaning
 from wirekafka.server.background.relocating import Relocating
 from wirekafka.server.background.syncing import Syncing
+from wirekafka.server.background.table_notice import TableNotice
 from wirekafka.server.background.threads import OwnThread, sync_in_thread
 from wirekafka.server.connections.listener import Listener
 
@@ -30,6 +31,8 @@ _SWEEP_PAUSE_MS = 2
 _REVIEW_MS = 300
 _READERS_MS = 30_000
 """How soon a change of the limits on connections takes effect."""
+_TABLES_MS = 5_000
+"""How soon a topic is noticed whose table is not written here."""
 _REMOVE_MS = 10_000
 _REMOVE_PAUSE_MS = 5
 _REMOVED_FILES = 40
@@ -68,6 +71,7 @@ class Housekeeping:
         self._failing: set[str] = set()
         self._cleaning = Cleaning(broker)
         self._relocating = Relocating(broker)
+        self._tables = TableNotice(broker)
         self._is_stopped = False
 
     def start(self) -> None:
@@ -79,6 +83,7 @@ class Housekeeping:
         self._every(_SWEEP_MS, self._sweep_connections)
         self._every(_REVIEW_MS, self._review_limits)
         self._every(_READERS_MS, self._sweep_readers)
+        self._every(_TABLES_MS, self._tables.notice_tables)
         self._every(_REMOVE_MS, self._remove_deleted)
         self._every(config.log_retention_check_interval_ms, self._retain)
         self._every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)

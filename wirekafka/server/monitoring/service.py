@@ -160,6 +160,7 @@ class Monitoring:
             ShareCollector(broker),
             AuthenticationCollector(lambda: node.listeners),
             *_of_tier(node, measures),
+            *_of_tables(node),
             *([ClientInstanceCollector(broker)] if self._telemetry is not None else ()),
             *([self._telemetry] if self._telemetry is not None else ()),
         ]
@@ -263,3 +264,12 @@ def _of_tier(node: Node, measures: Measures) -> list[Collector]:
     from wirekafka.server.monitoring.tier import TierCollector
 
     return [TierCollector(node.tiering, measures)]
+
+
+def _of_tables(node: Node) -> list[Collector]:
+    """The metrics of tables of topics, if there are any; imported only then."""
+    if node.tabling is None:
+        return []
+    from wirekafka.server.monitoring.tables import TableCollector
+
+    return [TableCollector(node.tabling)]

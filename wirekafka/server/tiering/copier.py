@@ -111,6 +111,7 @@ class Copier:
             newer_bytes=sum(
                 segment.size_bytes for segment in log.segments if segment.base_offset >= copied_end
             ),
+            held_from=log.held_from,
         )
         expiry = expired(states, log.config, local, now_ms)
         if expiry.start_offset > log.first_offset:

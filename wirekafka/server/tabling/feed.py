@@ -1,0 +1,115 @@
+"""What the worker of tables is sent: the partitions led here of topics that are tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from wirekafka.broker import Broker
+from wirekafka.config.options import TOPIC as OPTIONS
+from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log.checkpoints import uuid_text
+from wirekafka.metadata.image.image import TOPIC, TopicImage
+from wirekafka.replication.partition.partition import Partition
+
+_MOST_DELETED = 1_000
+_MODE = OPTIONS["wirekafka.table.mode"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableTopic:
+    """A topic that is a table, as the metadata has it."""
+
+    image: TopicImage
+    id: str
+    """The topic id in base64."""
+    config: TopicConfig
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self.image.name
+
+
+def table_topics(broker: Broker) -> Iterator[TableTopic]:
+    """The topics of the cluster that are tables."""
+    image = broker.image
+    for (kind, name), values in list(image.configs.items()):
+        # Most topics have no such option: that is found without parsing the others.
+        if kind == TOPIC and _MODE.name in values and name in image.topics:
+            config = broker.topic_config(name)
+            if config.is_table:
+                topic = image.topics[name]
+                yield TableTopic(topic, uuid_text(topic.id), config)
+
+
+class TableFeed:
+    """The partitions to write to tables, read when they are asked for."""
+
+    def __init__(self, broker: Broker):
+        self._broker = broker
+        self._generation = -1
+        self._config: object = None
+        self._topics: list[TableTopic] = []
+        self.deleted: dict[str, str] = {}
+        """The names of topics led here that were deleted, by id, until the worker has noted it."""
+        self.led: list[tuple[TableTopic, list[Partition]]] = []
+        """The topics with partitions led here, as of the last `refresh`."""
+
+    def refresh(self) -> None:
+        """Find the topics that are tables, after a change of the metadata, and what is led here."""
+        broker = self._broker
+        generation, config = broker.image.generation, broker.config
+        if generation != self._generation or config is not self._config:
+            self._generation, self._config = generation, config
+            self._topics = list(table_topics(broker))
+            self._note_deletions()
+        self.led = [
+            (topic, partitions) for topic in self._topics if (partitions := self._led_of(topic))
+        ]
+
+    def topics(self) -> list[dict[str, Any]]:
+        """The entries of the worker's message, one for each topic."""
+        return [
+            {
+                "topic": topic.name,
+                "id": topic.id,
+                "options": _options(topic.config),
+                "partitions": {
+                    str(each.index): [each.start_offset, each.last_stable_offset, each.leader_epoch]
+                    for each in partitions
+                },
+            }
+            for topic, partitions in self.led
+        ]
+
+    def _led_of(self, topic: TableTopic) -> list[Partition]:
+        partitions, name, id = self._broker.partitions, topic.name, topic.image.id
+        return [
+            found
+            for index in sorted(topic.image.partitions)
+            if (found := partitions.get((name, index))) is not None
+            and found.is_leader
+            and found.topic_id == id
+        ]
+
+    def _note_deletions(self) -> None:
+        present = self._broker.image.topics_by_id
+        for topic, _ in self.led:
+            if topic.image.id not in present:
+                self.deleted[topic.id] = topic.name
+                if len(self.deleted) > _MOST_DELETED:
+                    del self.deleted[next(iter(self.deleted))]
+
+
+def _options(config: TopicConfig) -> dict[str, Any]:
+    return {
+        "mode": config.wirekafka_table_mode,
+        "write": config.wirekafka_table_write,
+        "invalid_record_action": config.wirekafka_table_invalid_record_action,
+        "partition_spec": config.wirekafka_table_partition_spec,
+        "target_lag_ms": config.wirekafka_table_target_lag_ms,
+        "hold": config.wirekafka_table_hold,
+        "delete": config.wirekafka_table_delete,
+    }

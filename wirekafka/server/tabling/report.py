@@ -1,0 +1,44 @@
+"""What the worker of tables reports about one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+RUNNING, PAUSED, RETRYING, DELETED = "running", "paused", "retrying", "deleted"
+STATES = (RUNNING, PAUSED, RETRYING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReport:
+    """The state of a table after its last commit, or after its last failure."""
+
+    topic: str
+    topic_id: str
+    """In base64."""
+    state: str
+    error: str | None
+    ends: Mapping[int, int]
+    """Up to which offset the table has each partition."""
+    rows: int
+    dead_letters: int
+    commit_ms: int
+    """When the last commit was made; 0 without any."""
+    snapshot: int | None
+
+    @classmethod
+    def of(cls, message: Mapping[str, Any]) -> TableReport:
+        """Decode a line of the worker. Raises KeyError, TypeError, ValueError."""
+        error, snapshot = message.get("error"), message.get("snapshot")
+        return cls(
+            topic=str(message["topic"]),
+            topic_id=str(message["id"]),
+            state=str(message["state"]),
+            error=None if error is None else str(error),
+            ends={int(index): int(end) for index, end in (message.get("ends") or {}).items()},
+            rows=int(message.get("rows") or 0),
+            dead_letters=int(message.get("dead_letters") or 0),
+            commit_ms=int(message.get("commit_ms") or 0),
+            snapshot=None if snapshot is None else int(snapshot),
+        )
