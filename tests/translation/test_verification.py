@@ -1,0 +1,249 @@
+"""Tables that equal their logs, and each way in which they may not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyiceberg.catalog import Catalog
+
+from tests.translation.example_tables import TYPED, MemoryLog, Row, catalog_in, record, row, stored
+from wirekafka.translation import log_windows
+from wirekafka.translation.verification import Claim, VerificationReport, verify
+
+RECORDS = [record(partition, offset) for partition in (0, 1) for offset in range(20)]
+MARKS = {0: 20, 1: 20}
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each range takes several windows, by rows and by offsets."""
+    monkeypatch.setattr(log_windows, "_ROWS", 12)
+    monkeypatch.setattr(log_windows, "SPAN", 16)
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    return catalog_in(tmp_path_factory.mktemp("tables"))
+
+
+def compared(
+    catalog: Catalog,
+    rows: Sequence[Row],
+    records: Sequence[Row] = RECORDS,
+    *,
+    starts: dict[int, int] | None = None,
+    **claimed: object,
+) -> VerificationReport:
+    claim = Claim(topic="t", **({"marks": MARKS} | claimed))  # type: ignore[arg-type]
+    return verify(MemoryLog(records, starts), claim, stored(catalog, rows))
+
+
+def texts(report: VerificationReport) -> list[str]:
+    return [str(each) for each in report.differences]
+
+
+def rows_of(records: Sequence[Row] = RECORDS) -> list[Row]:
+    return [row(each) for each in records]
+
+
+def test_a_table_with_each_record_once_is_equal(catalog: Catalog) -> None:
+    report = compared(catalog, rows_of()[::-1])
+    assert report.is_equal and texts(report) == []
+    assert [(each.records, each.rows) for each in report.partitions] == [(20, 20), (20, 20)]
+
+
+def test_an_empty_table_is_equal_to_no_marks(catalog: Catalog) -> None:
+    assert compared(catalog, [], marks={}).is_equal
+    found = texts(compared(catalog, [], marks={0: 1}))
+    assert found == ["t: partition 0, offset 0: missing"]
+
+
+def _without(rows: list[Row]) -> None:
+    del rows[27]
+
+
+def _doubled(rows: list[Row]) -> None:
+    rows.append(rows[27])
+
+
+def _foreign(rows: list[Row]) -> None:
+    rows.append(row(record(1, 25)))
+
+
+def _changed(**fields: object) -> Callable[[list[Row]], None]:
+    def change(rows: list[Row]) -> None:
+        rows[27] = row(RECORDS[27], **fields)
+
+    return change
+
+
+LATER = datetime.fromtimestamp(1_700_000_007, UTC) + timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (_without, "t: partition 1, offset 7: missing"),
+        (_doubled, "t: partition 1, offset 7: twice"),
+        (_changed(value=b"other"), "t: partition 1, offset 7: changed: value"),
+        (_changed(value=None), "t: partition 1, offset 7: changed: value"),
+        (_changed(key=b""), "t: partition 1, offset 7: changed: key"),
+        (_changed(key=None), "t: partition 1, offset 7: changed: key"),
+        (_changed(timestamp=LATER), "t: partition 1, offset 7: changed: timestamp"),
+        (_changed(timestamp_type=1), "t: partition 1, offset 7: changed: timestamp_type"),
+        (_changed(headers=None), "t: partition 1, offset 7: changed: headers"),
+        (
+            _changed(headers=[{"key": "h", "value": None}]),
+            "t: partition 1, offset 7: changed: headers",
+        ),
+        (
+            _changed(headers=[{"key": "H", "value": b"7"}]),
+            "t: partition 1, offset 7: changed: headers",
+        ),
+        (_changed(key=b"x", value=b"y"), "t: partition 1, offset 7: changed: key, value"),
+        (_foreign, "t: partition 1, offset 25: beyond the marks: the mark is 20"),
+        (_changed(partition=7), None),
+        (_changed(offset=None), None),
+        (_changed(partition=None), None),
+    ],
+)
+def test_each_row_that_differs_is_found(
+    catalog: Catalog, change: Callable[[list[Row]], None], found: str | None
+) -> None:
+    rows = rows_of()
+    change(rows)
+    report = compared(catalog, rows)
+    assert not report.is_equal
+    if found is not None:
+        assert texts(report) == [found]
+    else:
+        missing, unplaced = texts(report)
+        assert missing == "t: partition 1, offset 7: missing" and unplaced.endswith("unplaced")
+
+
+def test_headers_that_are_an_empty_list_are_none(catalog: Catalog) -> None:
+    rows = [row(each, headers=each["headers"] or []) for each in RECORDS]
+    assert compared(catalog, rows).is_equal
+
+
+def test_records_that_are_not_committed_should_have_no_row(catalog: Catalog) -> None:
+    records = [each for each in RECORDS if each["offset"] not in (3, 4)]
+    report = compared(catalog, rows_of(), records)
+    assert texts(report)[0] == (
+        "t: partition 0, offset 3: unexpected: the log has no such committed record"
+    )
+    assert report.counts.total() == 4
+    assert compared(catalog, rows_of(records), records).is_equal
+
+
+def test_of_a_compacted_log_rows_may_be_left(catalog: Catalog) -> None:
+    records = [each for each in RECORDS if each["offset"] not in (3, 4)]
+    report = compared(catalog, rows_of(), records, is_compacted=True)
+    assert report.is_equal
+    assert [each.compacted_away for each in report.partitions] == [2, 2]
+
+
+def test_rows_below_the_start_of_the_log_are_only_counted(catalog: Catalog) -> None:
+    records = [each for each in RECORDS if each["offset"] >= 10]
+    report = compared(catalog, rows_of(), records, starts={0: 10, 1: 10})
+    assert report.is_equal
+    assert [(each.rows_below_start, each.rows) for each in report.partitions] == [(10, 10)] * 2
+    twice = compared(catalog, [*rows_of(), rows_of()[2]], records, starts={0: 10, 1: 10})
+    assert texts(twice) == ["t: partition 0, offset 2: twice"]
+
+
+def test_a_log_that_ends_ahead_of_the_marks_is_reported(catalog: Catalog) -> None:
+    report = compared(catalog, rows_of(), RECORDS[:30], marks={0: 20, 1: 20, 2: 4})
+    assert texts(report)[0] == (
+        "t: partition 1, offset 20: beyond the marks: the log ends at 10, the mark is 20"
+    )
+    assert texts(report)[-1] == (
+        "t: partition 2, offset 4: beyond the marks: the log has no such partition"
+    )
+
+
+def test_a_dead_letter_is_in_one_of_both_tables(catalog: Catalog) -> None:
+    typed = [
+        {"redpanda": row(each)["redpanda"], "id": each["offset"], "name": "n"}
+        for each in RECORDS
+        if each["offset"] not in (4, 5)
+    ]
+    dead = [row(each) for each in RECORDS if each["offset"] in (4, 5)]
+    table = stored(catalog, typed, TYPED)
+    assert not table.is_key_value
+    claim = Claim(topic="t", marks={0: 19, 1: 20}, compares_values=False)
+    ahead = Claim(topic="t", marks=MARKS, dead_letter_marks={0: 31, 1: 20}, compares_values=False)
+    log = MemoryLog(RECORDS)
+    letters = stored(catalog, dead)
+    report = verify(log, ahead, table, letters)
+    assert report.is_equal
+    assert [(each.rows, each.dead_letters) for each in report.partitions] == [(18, 2), (18, 2)]
+    assert texts(verify(log, claim, table, letters)) == [
+        "t: partition 0, offset 19: beyond the marks: the mark is 19"
+    ]
+    assert [str(each.kind) for each in verify(log, ahead, table).differences] == ["missing"] * 4
+    more = [*dead[1:], row(record(0, 30)), row(RECORDS[6]), row(RECORDS[25], value=b"")]
+    letters = stored(catalog, more)
+    assert sorted(texts(verify(log, ahead, table, letters))) == [
+        "t: partition 0, offset 4: missing",
+        "t: partition 0, offset 6: twice: it is a dead letter, too",
+        "t~dlq: partition 1, offset 5: twice",
+    ]
+
+
+def test_dropped_records_are_counted(catalog: Catalog) -> None:
+    report = compared(catalog, rows_of(RECORDS[2:]), drops_invalid=True)
+    assert report.is_equal
+    assert [each.dropped for each in report.partitions] == [2, 0]
+
+
+def keyed(keys: str) -> list[Row]:
+    """Records of one partition with these keys; those in upper case are tombstones."""
+    return [
+        record(
+            0, offset, key=key.lower().encode(), value=None if key.isupper() else b"v%d" % offset
+        )
+        for offset, key in enumerate(keys)
+    ]
+
+
+def test_an_upserted_table_has_the_newest_record_of_each_key(catalog: Catalog) -> None:
+    records = keyed("abcabdBacA" + "cbe")
+    log = MemoryLog(records)
+    claim = Claim(topic="t", marks={0: 13}, is_upsert=True)
+
+    def found(offsets: Sequence[int]) -> list[str]:
+        rows = stored(catalog, [row(records[each]) for each in offsets])
+        return texts(verify(log, claim, rows))
+
+    assert found([5, 10, 11, 12]) == []
+    assert found([5, 8, 11, 12]) == [
+        "t: partition 0, offset 10: missing",
+        "t: partition 0, offset 8: unexpected: there is a newer record of its key",
+    ]
+    assert found([5, 7, 10, 11, 12]) == [
+        "t: partition 0, offset 7: unexpected: there is a newer record of its key"
+    ]
+    assert found([]) == [f"t: partition 0, offset {each}: missing" for each in (5, 10, 11, 12)]
+
+
+def test_an_upserted_table_has_no_older_rows_below_the_start(catalog: Catalog) -> None:
+    records = keyed("abcab")
+    log = MemoryLog(records[2:], {0: 2})
+    claim = Claim(topic="t", marks={0: 5}, is_upsert=True)
+    rows = [row(records[each]) for each in (0, 2, 3, 4)] + [row(record(0, 1, key=b"x"))]
+    table = stored(catalog, rows)
+    report = verify(log, claim, table)
+    assert texts(report) == [
+        "t: partition 0, offset 0: unexpected: the log has a newer record of the key"
+    ]
+    assert report.partitions[0].rows_below_start == 2
+
+
+def test_many_differences_are_counted_and_the_first_are_named(catalog: Catalog) -> None:
+    records = [record(0, offset) for offset in range(100)]
+    report = compared(catalog, [], records, marks={0: 100})
+    assert len(report.differences) == 20
+    assert report.counts.total() == 100

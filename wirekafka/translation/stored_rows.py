@@ -1,0 +1,241 @@
+"""The rows of a topic's table by partition and offset, read from one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.conversions import from_bytes
+from pyiceberg.expressions import (
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThanOrEqual,
+    IsNull,
+    LessThan,
+    NotIn,
+    Or,
+)
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.manifest import FileFormat
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+    from pyiceberg.table import FileScanTask, Table
+    from pyiceberg.types import NestedField
+
+RECORD = "redpanda"
+"""The column of the record's own fields; the columns beside it are the value's."""
+VALUE = "value"
+PARTITION, OFFSET = f"{RECORD}.partition", f"{RECORD}.offset"
+TIMESTAMP = f"{RECORD}.timestamp"
+POSITION = ("offset",)
+LARGEST_OFFSET = (1 << 63) - 1
+_FOOTERS_AT_ONCE = 16
+
+
+class Bounds(NamedTuple):
+    """The least and the greatest number of a column in a file."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A data file of the snapshot, and what its footer says of positions; None: unknown."""
+
+    task: FileScanTask
+    partitions: Bounds | None
+    offsets: Bounds | None
+    has_unplaced: bool
+    """Whether rows may be without partition or offset."""
+
+    def may_have(self, partition: int, start: int, end: int) -> bool:
+        """Whether rows of a range of offsets may be in the file."""
+        return (
+            self.partitions is None or self.partitions.least <= partition <= self.partitions.most
+        ) and (self.offsets is None or (self.offsets.least < end and self.offsets.most >= start))
+
+
+class StoredRows:
+    """The rows of the current snapshot of a table, as the table is when this is made.
+
+    The files are listed once; each reading opens only those whose metadata allow for the range.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self.files = _files(table)
+        self.names = [field.name for field in table.schema().fields]
+
+    @property
+    def count(self) -> int:
+        """How many rows the files have; deletes by other engines are not taken off."""
+        return sum(each.task.file.record_count for each in self.files)
+
+    @property
+    def is_key_value(self) -> bool:
+        """Whether the columns are the record and its value as bytes."""
+        if sorted(self.names) != [RECORD, VALUE]:
+            return False
+        return str(self._table.schema().find_field(VALUE).field_type) == "binary"
+
+    def between(
+        self, partition: int, start: int, end: int, fields: Iterable[str] = POSITION
+    ) -> pa.Table:
+        """The rows of a partition with offsets from `start` up to `end`, in no certain order.
+
+        `fields` are those of the record, or `value`.
+        """
+        within = And(
+            EqualTo(PARTITION, partition),
+            And(GreaterThanOrEqual(OFFSET, start), LessThan(OFFSET, end)),
+        )
+        chosen = [each for each in self.files if each.may_have(partition, start, end)]
+        return self._read(chosen, within, list(fields))
+
+    def offsets_of(self, partition: int) -> Bounds | None:
+        """Least and greatest offset that files with the partition have; None if no file has it."""
+        found = [each for each in self.files if each.may_have(partition, 0, LARGEST_OFFSET)]
+        if not found:
+            return None
+        known = [each.offsets for each in found if each.offsets is not None]
+        if len(known) < len(found):
+            return Bounds(0, LARGEST_OFFSET - 1)
+        return Bounds(min(each.least for each in known), max(each.most for each in known))
+
+    def strangers(self, partitions: Iterable[int]) -> pa.Table:
+        """Partition and offset of the rows of none of the partitions, or of no position at all."""
+        known = set(partitions)
+        outside: BooleanExpression = Or(IsNull(PARTITION), IsNull(OFFSET))
+        outside = Or(outside, NotIn(PARTITION, known)) if known else outside
+        outside = Or(outside, LessThan(OFFSET, 0))
+        chosen = [
+            each
+            for each in self.files
+            if each.has_unplaced
+            or each.partitions is None
+            or each.offsets is None
+            or each.offsets.least < 0
+            or not _covered(each.partitions, known)
+        ]
+        if not known:
+            chosen = self.files
+            outside = Or(outside, GreaterThanOrEqual(OFFSET, 0))
+        return self._read(chosen, outside, ["partition", "offset"])
+
+    def _read(
+        self, chosen: list[StoredFile], within: BooleanExpression, fields: list[str]
+    ) -> pa.Table:
+        names = [name if name == VALUE else f"{RECORD}.{name}" for name in fields]
+        schema = self._table.schema()
+        scan = ArrowScan(self._table.metadata, self._table.io, schema.select(*names), within)
+        batches = scan.to_record_batches([each.task for each in chosen])
+        parts = [_flat(batch, fields) for batch in batches]
+        if not parts:
+            return pa.table({name: pa.nulls(0, TYPES[name]) for name in fields})
+        return pa.concat_tables(parts)
+
+
+def dead_letter_name(topic: str) -> str:
+    """The name of the table of a topic's dead letters."""
+    return f"{topic}~dlq"
+
+
+TYPES: dict[str, pa.DataType] = {
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_type": pa.int32(),
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+}
+"""The types of the fields, whatever widths a file has."""
+
+
+def _flat(batch: pa.RecordBatch, fields: list[str]) -> pa.Table:
+    """The fields of the record beside each other, in one type each."""
+    record = batch.column(RECORD) if RECORD in batch.schema.names else None
+    columns = {}
+    for name in fields:
+        column = batch.column(VALUE) if name == VALUE else pc.struct_field(record, name)
+        columns[name] = column.cast(TYPES[name])
+    return pa.table(columns)
+
+
+def _files(table: Table) -> list[StoredFile]:
+    """The data files, with their bounds from the manifests, or from their footers."""
+    if table.current_snapshot() is None:
+        return []
+    fields = [table.schema().find_field(name) for name in (PARTITION, OFFSET)]
+    tasks = list(table.scan().plan_files())
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as threads:
+        return list(threads.map(lambda task: _file(table.io, task, fields), tasks))
+
+
+def _file(io: FileIO, task: FileScanTask, fields: list[NestedField]) -> StoredFile:
+    known = [_listed_bounds(task, each) for each in fields]
+    if None not in known:
+        has_nulls = any(_has_nulls(task, each.field_id) for each in fields)
+        return StoredFile(task, *known, has_unplaced=has_nulls)
+    if task.file.file_format != FileFormat.PARQUET:
+        return StoredFile(task, None, None, has_unplaced=True)
+    # Not all writers list the bounds of fields within a column.
+    with io.new_input(task.file.file_path).open() as opened:
+        footer = pq.read_metadata(opened)
+    partitions, offsets = (_statistics(footer, name) for name in (PARTITION, OFFSET))
+    has_nulls = any(each is None or each.null_count != 0 for each in (*partitions, *offsets))
+    return StoredFile(task, _bounds(partitions), _bounds(offsets), has_nulls)
+
+
+def _listed_bounds(task: FileScanTask, field: NestedField) -> Bounds | None:
+    least = (task.file.lower_bounds or {}).get(field.field_id)
+    most = (task.file.upper_bounds or {}).get(field.field_id)
+    if least is None or most is None:
+        return None
+    return Bounds(from_bytes(field.field_type, least), from_bytes(field.field_type, most))
+
+
+def _has_nulls(task: FileScanTask, field_id: int) -> bool:
+    return (task.file.null_value_counts or {}).get(field_id, 1) != 0
+
+
+def _statistics(footer: pq.FileMetaData, path: str) -> list[pq.Statistics | None]:
+    """The statistics of a column in each row group; None where a row group has none."""
+    if not footer.num_row_groups:
+        return []
+    first = footer.row_group(0)
+    paths = [first.column(number).path_in_schema for number in range(first.num_columns)]
+    if path not in paths:
+        return [None]
+    number = paths.index(path)
+    groups = (footer.row_group(group) for group in range(footer.num_row_groups))
+    return [group.column(number).statistics for group in groups]
+
+
+def _bounds(statistics: list[pq.Statistics | None]) -> Bounds | None:
+    known = [each for each in statistics if each is not None and each.has_min_max]
+    if not known or len(known) < len(statistics):
+        return None
+    return Bounds(min(each.min for each in known), max(each.max for each in known))
+
+
+def _covered(bounds: Bounds, known: set[int]) -> bool:
+    """Whether all partitions within the bounds are known."""
+    if bounds.most - bounds.least >= len(known):
+        return False
+    return all(each in known for each in range(bounds.least, bounds.most + 1))
+
+
+def each_range(start: int, end: int, step: int) -> Iterator[tuple[int, int]]:
+    """A range of offsets in parts of at most `step`."""
+    while start < end:
+        yield start, min(start + step, end)
+        start += step
