@@ -115,6 +115,13 @@ def test_avro_of_two_versions_is_read_with_the_schemas_of_a_registry(tmp_path: P
     assert last_line == "registered_schemas: 2000 flights, 2 versions of their schema"
 
 
+def test_a_topic_is_queried_as_a_table(tmp_path: Path) -> None:
+    """In a process of its own, whose JVM has Iceberg."""
+    done = example_process("topic_table", ["--rows", "2000"], tmp_path, "local[2]")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.splitlines()[-1] == "topic_table: 2000 flights in a table of 3 days"
+
+
 @pytest.mark.skipif(
     int(pandas.__version__.split(".")[0]) >= 3,
     reason="PySpark 4.0's applyInPandasWithState fails by itself with pandas 3",

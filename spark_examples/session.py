@@ -20,6 +20,13 @@ SCALA = "2.12" if pyspark.__version__.startswith("3.") else "2.13"
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{pyspark.__version__}"
 AVRO = f"org.apache.spark:spark-avro_{SCALA}:{pyspark.__version__}"
 """Spark's reader of Avro, for programs that use `from_avro`."""
+ICEBERG = (
+    f"org.apache.iceberg:iceberg-spark-runtime-4.0_{SCALA}:1.10.2",
+    "org.xerial:sqlite-jdbc:3.50.3.0",
+)
+"""Iceberg for Spark 4.0.0, and the driver of catalogs that are a file of SQLite."""
+TABLES = "wirekafka"
+"""The name of the catalog that a broker writes its topics' tables to."""
 
 TIMEOUTS = {"kafka.request.timeout.ms": "15000", "kafka.default.api.timeout.ms": "20000"}
 """Reader options that turn a wrong address into an error within seconds instead of a minute."""
@@ -78,6 +85,19 @@ def kafka_session(name: str, *packages: str, **options: str) -> SparkSession:
         builder = builder.config(key, value)
     with _errors_to(_spark_log()):
         return builder.getOrCreate()
+
+
+def topic_tables(directory: Path) -> dict[str, str]:
+    """Options with which a session of the packages `ICEBERG` has the tables of `serve --tables`."""
+    catalog = f"spark.sql.catalog.{TABLES}"
+    return {
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "jdbc",
+        f"{catalog}.uri": f"jdbc:sqlite:{directory.resolve()}/catalog.db",
+        f"{catalog}.warehouse": directory.resolve().as_uri(),
+        # Each query sees the newest commit; tables are else kept as they were for 30 seconds.
+        f"{catalog}.cache-enabled": "false",
+    }
 
 
 def _downloaded(packages: Sequence[str]) -> dict[str, str]:
