@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN, RECORD_TYPE
@@ -24,7 +26,7 @@ def record_column(batch: pa.RecordBatch) -> pa.StructArray:
     return pa.StructArray.from_arrays(arrays, fields=list(RECORD_TYPE))
 
 
-def dead_letters(batch: pa.RecordBatch, reasons: dict[int, str]) -> pa.Table:
+def dead_letters(batch: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.Table:
     """The rows of the records at some indexes, with the reason why each could not be decoded."""
     indexes = pa.array(sorted(reasons), pa.int64())
     chosen = batch.take(indexes)

@@ -33,12 +33,12 @@ from wirekafka.tables.iceberg.problems import (
 from wirekafka.tables.iceberg.topic_table import TopicTable
 from wirekafka.tables.typed.values import TypedValues
 from wirekafka.translation.chunk import RecordChunk, read_chunk
-from wirekafka.translation.columns import dead_letters, record_column
 from wirekafka.translation.history import divergence, epoch_at
 from wirekafka.translation.messages import LeaderRange
 from wirekafka.translation.problems import TablePaused, TableRetrying
+from wirekafka.translation.rows import TranslatedRows
 from wirekafka.translation.schemas import schemas_of
-from wirekafka.translation.settings import InvalidAction, TableSettings
+from wirekafka.translation.settings import InvalidAction, TableSettings, TableWrite
 from wirekafka.translation.topic_files import TopicFiles
 from wirekafka.translation.typed_rows import DecodedPart, aligned, optional
 
@@ -47,6 +47,7 @@ logger = logging.getLogger(__name__)
 _CHUNK_ROWS = 1 << 19
 _CHUNK_BYTES = 64 << 20
 """How much one commit adds: its rows are in memory a few times."""
+_NO_KEY = "the record has no key, by which its row could be replaced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,11 @@ class TopicTranslator:
         """The schemas whose columns the table has, or why it cannot have them."""
         self._checked: set[tuple[int, int]] = set()
         """Partitions and leader epochs whose log was compared with the marks."""
+
+    @property
+    def tables(self) -> list[TopicTable]:
+        """The table, and that of the dead letters, if they are open."""
+        return [each for each in (self._table, self._dead_letter_table) if each is not None]
 
     def open(self) -> Marks:
         """Open the table, or create it, and read its marks."""
@@ -165,20 +171,19 @@ class TopicTranslator:
                 *(self.topic, partition, *lost),
             )
         try:
-            rows, dead = self._rows(chunk)
+            rows = self._rows(chunk)
             epochs = {
                 partition: epoch_at(self._files.epochs(self.topic, partition), end_offset - 1)
                 for partition, (_, end_offset) in chunk.added.items()
             }
-            dead_count = self._add_dead_letters(dead, chunk, epochs)
-            assert self._table is not None
-            self.marks = self._table.append(rows, chunk.added, epochs)
+            dead_count = self._add_dead_letters(rows.dead, chunk, epochs)
+            self.marks = self._write(rows, chunk.added, epochs)
         except MarksMoved:
             # Another worker was faster, or an earlier commit succeeded after all.
             self.open()
             return Progress(has_more=True)
         return Progress(
-            rows=rows.num_rows,
+            rows=rows.table.num_rows,
             dead_letters=dead_count,
             size_bytes=chunk.size_bytes,
             has_more=any(
@@ -187,33 +192,38 @@ class TopicTranslator:
             ),
         )
 
-    def _rows(self, chunk: RecordChunk) -> tuple[pa.Table, list[pa.Table]]:
-        """The rows of the table, and those of the dead letters."""
-        if self._schemas is None:
-            parts = [
-                pa.table({RECORD_COLUMN: record_column(batch), "value": batch.column("value")})
-                for batch in chunk.batches
-            ]
-            return pa.concat_tables([KEY_VALUE_COLUMNS.empty_table(), *parts]), []
-        decoded = [self._decoded(batch) for batch in chunk.batches]
+    def _write(
+        self, rows: TranslatedRows, added: Mapping[int, OffsetRange], epochs: Mapping[int, int]
+    ) -> Marks:
         assert self._table is not None
+        if self.settings.write is TableWrite.APPEND:
+            return self._table.append(rows.table, added, epochs)
+        from wirekafka.tables.iceberg.upsert import upsert
+
+        return upsert(self._table, rows.table, rows.tombstones, added, epochs)
+
+    def _rows(self, chunk: RecordChunk) -> TranslatedRows:
+        """The rows of a chunk. The table has their columns then."""
+        assert self._table is not None
+        decoded = [self._decoded(batch) for batch in chunk.batches]
         columns = self._table.arrow_type
         value_type = pa.struct([field for field in columns if field.name != RECORD_COLUMN])
-        parts, dead = [], []
-        for batch, (values, failures) in zip(chunk.batches, decoded, strict=True):
-            rows = aligned(values, batch.num_rows, value_type, self._table.renames)
-            table = pa.table([record_column(batch), *rows.flatten()], names=columns.names)
-            if failures:
-                is_row = pa.array([index not in failures for index in range(batch.num_rows)])
-                table = table.filter(is_row)
-                dead.append(dead_letters(batch, failures))
-            parts.append(table)
-        empty = pa.schema([*KEY_VALUE_COLUMNS][:1] + list(value_type)).empty_table()
-        return pa.concat_tables([empty, *parts]), dead
+        translated = TranslatedRows.none_of(columns)
+        for batch, (parts, failures) in zip(chunk.batches, decoded, strict=True):
+            if self._schemas is None:
+                values = [batch.column("value")]
+            else:
+                rows = aligned(parts, batch.num_rows, value_type, self._table.renames)
+                values = rows.flatten()
+            if self.settings.write is TableWrite.UPSERT:
+                failures = {**dict.fromkeys(_keyless(batch), _NO_KEY), **failures}
+            translated.add(batch, values, failures)
+        return translated
 
     def _decoded(self, batch: pa.RecordBatch) -> tuple[list[DecodedPart], dict[int, str]]:
-        """The values of a batch, and why some have none. The table has their columns then."""
-        assert self._schemas is not None
+        """The values of a batch, and why some have none. The table gets their columns."""
+        if self._schemas is None:
+            return [], {}
         grouped = self._schemas.grouped(batch)
         parts, failures = [], dict(grouped.failures)
         for group in grouped.groups:
@@ -264,6 +274,12 @@ class TopicTranslator:
             of_added = {partition: epochs[partition] for partition in added}
             self._dead_letter_table.append(rows, added, of_added)
         return int(rows.num_rows)
+
+
+def _keyless(batch: pa.RecordBatch) -> list[int]:
+    """The indexes of the records without a key."""
+    (indexes,) = batch.column("key").is_null().to_numpy(zero_copy_only=False).nonzero()
+    return [int(index) for index in indexes]
 
 
 def _within(rows: pa.Table, ranges: Mapping[int, OffsetRange]) -> pa.Table:
