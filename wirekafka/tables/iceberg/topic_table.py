@@ -38,6 +38,8 @@ from wirekafka.tables.iceberg.problems import (
 _ATTEMPTS = 20
 _FIRST_WAIT_S = 0.01
 _LONGEST_WAIT_S = 2.0
+_MOST_UNANSWERED = 2
+"""After so many commits with unknown outcome the caller waits: the catalog is not well."""
 
 
 class TopicTable:
@@ -143,6 +145,8 @@ class TopicTable:
         the table that it does not fit.
         """
         attempts: list[Attempt] = []
+        replaced: list[tuple[WrittenFiles | None, Sequence[Attempt]]] = []
+        unanswered = 0
         with passing_problems(self.name):
             try:
                 for _ in self._races():
@@ -153,13 +157,20 @@ class TopicTable:
                     written = change.written
                     change.prepare(self.table)
                     if written is not change.written:
-                        self._discard(written, attempts)
-                    if self._commits(change, added, epochs, attempts):
-                        return self.marks
+                        replaced.append((written, tuple(attempts)))
+                    try:
+                        if self._commits(change, added, epochs, attempts):
+                            return self.marks
+                    except UnknownOutcome as unknown:
+                        unanswered += 1
+                        if unanswered == _MOST_UNANSWERED:
+                            raise CatalogProblem(f"{self.name}: {unknown}") from unknown
             except BaseException:
                 self._discard(change.written, attempts)
                 raise
             finally:
+                for written, tried in replaced:
+                    self._discard(written, tried)
                 self._delete_lost(attempts)
         raise AssertionError("unreachable")
 
@@ -170,7 +181,7 @@ class TopicTable:
         epochs: Mapping[int, int],
         attempts: list[Attempt],
     ) -> bool:
-        """Whether one attempt to commit a change succeeds; a lost or unknown one is recorded."""
+        """Whether one attempt to commit a change succeeds; raises UnknownOutcome."""
         try:
             marks = self.marks.after(added, epochs)
             self.table = commit_once(self.table, marks, added, change.stage, attempts)
@@ -178,7 +189,7 @@ class TopicTable:
             return False
         except UnknownOutcome as failure:
             if may_pass(failure.__cause__):
-                return False
+                raise
             raise WrongTable(
                 f"{self.name}: the commit is refused: {cause_of(failure.__cause__)}"
             ) from failure
