@@ -51,10 +51,9 @@ class Catalog:
 
     def commit_table(self, *request):
         self.commits += 1
-        step = self.steps.pop(0) if self.steps else "commit"
-        if step == "commit":
+        if not self.steps:
             return self._catalog.commit_table(*request)
-        kind, error = step
+        kind, error = self.steps.pop(0)
         if kind == "committed":
             self._catalog.commit_table(*request)
         elif kind == "late":

@@ -46,13 +46,18 @@ class TopicTable:
     """Appends to the table of a topic, and changes its columns and its partition spec."""
 
     def __init__(
-        self, catalog: Catalog, identifier: tuple[str, str], topic_id: str, terms: tuple[Term, ...]
+        self,
+        catalog: Catalog,
+        identifier: tuple[str, str],
+        topic_id: str,
+        terms: tuple[Term, ...],
+        table: Table,
     ):
         self.catalog = catalog
         self.identifier = identifier
         self.topic_id = topic_id
         self._terms = terms
-        self.table = self._loaded()
+        self.table = table
 
     @classmethod
     def open(
@@ -72,9 +77,13 @@ class TopicTable:
         """
         terms = parse_spec(partition_spec)
         with passing_problems(_name(identifier)):
-            if not catalog.table_exists(identifier):
+            try:
+                table = catalog.load_table(identifier)
+            except NoSuchTableError:
                 _create(catalog, identifier, topic_id, columns, terms)
-            opened = cls(catalog, identifier, topic_id, terms)
+                table = catalog.load_table(identifier)
+            _check_owner(table, _name(identifier), topic_id)
+            opened = cls(catalog, identifier, topic_id, terms, table)
             opened._adopt()
             opened._settle_spec(columns)
         return opened
