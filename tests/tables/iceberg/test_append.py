@@ -122,7 +122,7 @@ def test_every_type_is_read_as_it_was_written(tmp_path):
     )
     columns = typed_columns(value)
     table = a_table(tmp_path, columns)
-    full = {
+    full: dict = {
         "decimal": Decimal("-12345678901234567890123456789.000000001"),
         "uint64": Decimal(2**64 - 1),
         "time": datetime(2026, 1, 1, 23, 59, 59, 999_999).time(),
@@ -139,8 +139,8 @@ def test_every_type_is_read_as_it_was_written(tmp_path):
         "with space": 0.5,
         "inner": {"needed": 4},
     }
-    empty = {"structs": [], "map": [], "lists": []}
-    values = [full, {}, empty, full]
+    empty: dict = {"structs": [], "map": [], "lists": []}
+    values: list[dict] = [full, {}, empty, full]
     found = [record | each for record, each in zip(records(0, range(4)), values, strict=True)]
     written = pa.Table.from_pylist(found, schema=columns)
     # A slice has offsets into buffers of more rows.
@@ -171,7 +171,7 @@ def test_a_snapshot_of_somebody_else_is_passed_over(tmp_path):
     table = a_table(tmp_path)
     append(table, 0, 10)
     other = open_catalog(str(tmp_path)).load_table(TABLE)
-    other.delete(In("value", [b"%d" % offset for offset in range(5)]))
+    other.delete(In("value", values=[b"%d" % offset for offset in range(5)]))
     assert table.refresh().ends == {0: 10}
     assert append(table, 10, 20) == {0: 20}
     assert offsets_of(table.table) == {0: list(range(5, 20))}
@@ -182,8 +182,8 @@ def test_the_marks_outlive_the_expiry_of_all_older_snapshots(tmp_path):
     append(table, 0, 10)
     append(table, 10, 20)
     other = open_catalog(str(tmp_path)).load_table(TABLE)
-    other.delete(In("value", [b"%d" % offset for offset in range(5)]))
-    other.delete(EqualTo("value", b"5"))
+    other.delete(In("value", values=[b"%d" % offset for offset in range(5)]))
+    other.delete(EqualTo("value", value=b"5"))
     other.maintenance.expire_snapshots().older_than(_later()).commit()
     assert len(other.snapshots()) == 2
     assert table.refresh().ends == {0: 20}

@@ -20,6 +20,7 @@ from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files
 from wirekafka.tables.iceberg.marks import TAG, Marks, ancestry, summary_of
+from wirekafka.tables.iceberg.problems import cause_of
 
 
 class Change(Protocol):
@@ -138,4 +139,4 @@ class _AskedOnce:
         except CommitFailedException as error:
             raise LostRace("another commit came first") from error
         except Exception as error:
-            raise UnknownOutcome("the catalog did not answer") from error
+            raise UnknownOutcome(f"unknown outcome of a commit: {cause_of(error)}") from error
