@@ -10,6 +10,7 @@ CPU time, the best of several turns that alternate.
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,9 +37,13 @@ from wirekafka.protocol.fetch import FetchResponse
 from wirekafka.replication.fetching import follower_fetch
 from wirekafka.replication.fetching.fetcher_session import PartitionFetch, Plan
 from wirekafka.replication.partition.replica import Leadership
+from wirekafka.schemas.avro.schema import parse
 from wirekafka.server.connections.pipeline import Pipeline
 from wirekafka.server.connections.replies import Replies
 from wirekafka.tables.fields import decode_fields
+from wirekafka.tables.typed.avro_lanes import decode_lanes
+from wirekafka.tables.typed.avro_payload import decode_payload
+from wirekafka.tables.typed.avro_types import root_record
 
 _TURNS, _CALLS = 200, 50
 _TOPIC = "twins"
@@ -166,6 +171,17 @@ def _fields_pair(_: InProcessBroker) -> Iterator[Pair]:
     yield Pair(lambda: decode_fields(body, begin, end, count), lambda: decode_body(body, header))
 
 
+def _avro_pair(_: InProcessBroker) -> Iterator[Pair]:
+    fields = [{"name": f"field_{index}", "type": "long"} for index in range(7)]
+    fields += [{"name": f"text_{index}", "type": ["null", "string"]} for index in range(3)]
+    schema = parse(json.dumps({"type": "record", "name": "Event", "fields": fields}))
+    value = {each["name"]: index for index, each in enumerate(fields[:7])}
+    payloads = [schema.encoded({**value, "text_0": "a", "text_1": None, "text_2": "b"})] * 200
+    record = root_record(schema.root)
+    fast, slow = decode_lanes(record), decode_payload(record)
+    yield Pair(lambda: fast(payloads), lambda: [slow(each) for each in payloads])
+
+
 TWINS: Sequence[Twin] = (
     Twin(
         f"{_SERVER}.produce_cache.ProduceCache.serve",
@@ -225,6 +241,14 @@ TWINS: Sequence[Twin] = (
         "tests/tables/test_rows.py::test_generated_logs_have_the_rows_of_the_slow_decoder",
         "200 records of 200 bytes, read as Arrow",
         _fields_pair,
+    ),
+    Twin(
+        "wirekafka.tables.typed.avro_lanes.decode_lanes",
+        "wirekafka.tables.typed.avro_payload.decode_payload",
+        "tests/tables/typed/test_avro_lanes.py::"
+        "test_generated_payloads_have_the_rows_and_failures_of_the_slow_decoder",
+        "200 Avro records of 10 fields, as columns",
+        _avro_pair,
     ),
 )
 

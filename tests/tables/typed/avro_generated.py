@@ -132,7 +132,7 @@ class AvroGenerator:
 
     def _blocks(self, item: Callable[[], bytes]) -> Iterator[bytes]:
         while self._random.random() < 0.6:
-            items = [item() for _ in range(self._random.choice((1, 2, 3, 9)))]
+            items = [item() for _ in range(self._random.choice((1, 2, 5)))]
             data = b"".join(items)
             if self._random.random() < 0.3:
                 yield zigzag(-len(items)) + zigzag(len(data)) + data

@@ -24,7 +24,7 @@ from wirekafka.tables.typed.avro_types import MOST_COLUMNS
 from wirekafka.tables.typed.formats import typed_values
 from wirekafka.tables.typed.values import UnsupportedSchema
 
-SEEDS = repetitions("WIREKAFKA_AVRO_SEEDS", usual=40, thorough=2000)
+SEEDS = repetitions("WIREKAFKA_AVRO_SEEDS", usual=25, thorough=1000)
 Json = Any
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from wirekafka.tables.typed.avro_payload import decode_payload
 from wirekafka.tables.typed.avro_types import renames_of, root_record
 from wirekafka.tables.typed.values import DecodedValues, Path
 
-_CHUNK_LANES = 8192
+_CHUNK_LANES = 16_384
 _CHUNK_BYTES = 8 << 20
 """Chunks are small, as each of their fields passes through the processor's caches."""
 
@@ -72,7 +71,7 @@ class Avro:
 
 def _chunks(payloads: Sequence[bytes]) -> Iterator[range]:
     """The payloads in chunks of so many payloads and bytes at most, and one payload at least."""
-    ends = np.fromiter(accumulate(map(len, payloads)), np.int64, len(payloads))
+    ends = np.fromiter(map(len, payloads), np.int64, len(payloads)).cumsum()
     start = 0
     while start < len(payloads) or start == 0:
         bytes_before = ends[start - 1] if start else 0

@@ -9,7 +9,6 @@ has it then, and names the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple, assert_never
 
 import numpy as np
@@ -43,7 +42,7 @@ _PADDING = bytes(PADDING_BYTES)
 _LAST_BYTES = np.uint64(0x8080808080808080)
 _EACH_BYTE = np.uint64(0x0101010101010101)
 _BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
-_WORD_BYTES = 8
+_WORD, _WORD_BYTES = np.dtype("<u8"), 8
 _LONGEST_BYTES = 10
 _SMALL = (np.arange(128) >> 1) ^ -(np.arange(128) & 1)
 """The value of each varint of one byte."""
@@ -74,7 +73,7 @@ def decode_lanes(record: RecordColumn) -> Callable[[Sequence[bytes]], tuple[pa.A
 
     def decode(payloads: Sequence[bytes]) -> tuple[pa.Array, Flags]:
         count = len(payloads)
-        ends = np.fromiter(accumulate(map(len, payloads)), np.int64, count) + PADDING_BYTES
+        ends = np.fromiter(map(len, payloads), np.int64, count).cumsum() + PADDING_BYTES
         data = b"".join((_PADDING, *payloads, _PADDING))
         chunk = Chunk(data, ends, np.zeros(count, np.bool_), _FEW_STEPS)
         starts = np.empty(count, np.int64)
@@ -143,7 +142,7 @@ def longs(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
     if not len(at) or first.max() < 0x80:
         return _SMALL.take(first), at + 1
     # All bytes of a varint but its last have the highest bit.
-    found = chunk.words.take(at, mode="clip")
+    found = chunk.items(_WORD, at)
     lasts = (found & _LAST_BYTES) ^ _LAST_BYTES
     below = (lasts & (np.uint64(0) - lasts)) - np.uint64(1)
     raw = found & below & _BITS
@@ -193,12 +192,12 @@ def _integers(
 
 
 def _float_reader(column: avro_types.FloatColumn) -> LaneReader:
-    size, arrow = column.size_bytes, column.arrow
+    kind, arrow = np.dtype(f"<f{column.size_bytes}"), column.arrow
 
     def vector(chunk: Chunk, lanes: Int64s, at: Int64s) -> Vector:
-        return Numbers(arrow, chunk.items(f"<f{size}").take(at, mode="clip"))
+        return Numbers(arrow, chunk.items(kind, at))
 
-    return _sized(size, vector)
+    return _sized(column.size_bytes, vector)
 
 
 def _texts(chunk: Chunk, arrow: pa.DataType, lanes: Int64s, at: Int64s) -> tuple[Texts, Int64s]:
@@ -428,8 +427,10 @@ def _items(chunk: Chunk, lanes: Int64s, at: Int64s, item: LaneReader) -> _Items:
             _step(chunk, lanes, at, item, going, counts, owners, positions)
         going = _afford(chunk, lanes, going)
     owner, position = np.concatenate(owners), np.concatenate(positions)
-    order = np.argsort(owner, kind="stable")
-    return _Items(owner[order], position[order], at)
+    if (owner[1:] < owner[:-1]).any():
+        order = np.argsort(owner, kind="stable")
+        owner, position = owner[order], position[order]
+    return _Items(owner, position, at)
 
 
 def _block(chunk: Chunk, lanes: Int64s, at: Int64s, least_bytes: int) -> tuple[Int64s, Int64s]:

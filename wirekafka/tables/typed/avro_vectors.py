@@ -51,21 +51,23 @@ class Chunk:
     refused: Flags
     few: int
     octets: NDArray[np.uint8] = field(init=False)
-    words: NDArray[np.uint64] = field(init=False)
 
     def __post_init__(self) -> None:
         self.octets = np.frombuffer(self.data, np.uint8)
-        self.words = self.items("<u8")
 
-    def items(self, type: str) -> NDArray[Any]:
-        """The item of a type at each position."""
-        kind = np.dtype(type)
-        return np.ndarray((len(self.data) - kind.itemsize + 1,), kind, self.data, 0, (1,))
+    def items(self, kind: np.dtype[Any], at: Int64s) -> NDArray[Any]:
+        """The item of a type at each position; the last one behind the end of the data."""
+        count = len(self.data) - kind.itemsize + 1
+        every = np.ndarray((count,), kind, self.data, 0, (1,))
+        if len(at) and at.max() >= count:
+            at = np.minimum(at, count - 1)
+        # Not `take`, which would make an array of all items first.
+        found: NDArray[Any] = every[at]
+        return found
 
     def rows(self, size_bytes: int, at: Int64s) -> NDArray[np.uint8]:
         """The bytes from some positions on, a row for each."""
-        every = self.items(f"V{size_bytes}")
-        found = every[np.minimum(at, len(every) - 1)]
+        found = self.items(np.dtype(f"V{size_bytes}"), at)
         return found.view(np.uint8).reshape(-1, size_bytes)
 
     def refuse(self, lanes: Int64s, wrong: Flags) -> None:
@@ -247,7 +249,7 @@ def uuids(chunk: Chunk, arrow: pa.DataType, texts: Texts) -> Rows:
     digits = _HEXADECIMAL[found[:, _DIGITS]]
     wrong = (digits == _NO_DIGIT).any(1) | (found[:, _HYPHENS] != ord("-")).any(1)
     chunk.refuse(texts.lanes, wrong | (texts.sizes != _UUID_CHARACTERS))
-    return Rows(arrow, digits[:, ::2] << 4 | digits[:, 1::2])
+    return Rows(arrow, (digits[:, ::2] << 4 | digits[:, 1::2]).astype(np.uint8))
 
 
 def decimals(chunk: Chunk, arrow: pa.Decimal128Type, texts: Texts) -> Numbers:
