@@ -21,8 +21,8 @@ _FIRST_MESSAGE = b"\x00"
 
 def decoded(file: FileDescriptor, pool: DescriptorPool, payload: bytes) -> Any:
     """The message, in Protobuf's mapping to JSON. Raises ValueMismatch."""
-    indexes, end = _indexes(payload)
-    message = message_factory.GetMessageClass(_message(file, indexes))()
+    indexes, end = message_indexes(payload)
+    message = message_factory.GetMessageClass(message_at(file, indexes))()
     try:
         message.ParseFromString(payload[end:])
         return json_format.MessageToDict(
@@ -68,8 +68,8 @@ def encoded(file: FileDescriptor, pool: DescriptorPool, value: Any) -> bytes:
         ) from error
 
 
-def _indexes(payload: bytes) -> tuple[Sequence[int], int]:
-    """The indexes from the outermost message on, and where they end."""
+def message_indexes(payload: bytes) -> tuple[tuple[int, ...], int]:
+    """The indexes from the outermost message on, and where they end. Raises ValueMismatch."""
     count, end = _zigzag(payload, 0)
     if count == 0:
         return (0,), end
@@ -79,7 +79,21 @@ def _indexes(payload: bytes) -> tuple[Sequence[int], int]:
     for _ in range(count):
         index, end = _zigzag(payload, end)
         indexes.append(index)
-    return indexes, end
+    return tuple(indexes), end
+
+
+def message_at(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
+    """The message that indexes lead to. Raises ValueMismatch."""
+    messages = list(file.message_types_by_name.values())
+    found = None
+    for index in indexes:
+        found = _at(messages, index)
+        if found is None:
+            raise ValueMismatch(f"The schema has no message with the indexes {list(indexes)}")
+        messages = list(found.nested_types)
+    if found is None:
+        raise ValueMismatch("No index of a message is given")
+    return found
 
 
 def _zigzag(payload: bytes, start: int) -> tuple[int, int]:
@@ -89,18 +103,6 @@ def _zigzag(payload: bytes, start: int) -> tuple[int, int]:
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), start + position + 1
     raise ValueMismatch("The indexes of the message are truncated")
-
-
-def _message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
-    messages = list(file.message_types_by_name.values())
-    found = None
-    for index in indexes:
-        found = _at(messages, index)
-        if found is None:
-            raise ValueMismatch(f"The schema has no message with the indexes {list(indexes)}")
-        messages = list(found.nested_types)
-    assert found is not None
-    return found
 
 
 def _at(messages: Sequence[Descriptor], index: int) -> Descriptor | None:

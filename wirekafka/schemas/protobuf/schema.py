@@ -61,6 +61,11 @@ class ProtobufSchema:
         """The descriptor in base64, as of `format=serialized`."""
         return base64.b64encode(self._file.proto.SerializeToString()).decode()
 
+    @property
+    def file(self) -> files.ProtobufFile:
+        """The descriptors of the messages, in a pool with all files that are imported."""
+        return self._file
+
     def decoded(self, payload: bytes) -> Any:
         """The value of a payload, which begins with the indexes of its message."""
         return payloads.decoded(self._file.descriptor, self._file.pool, payload)
