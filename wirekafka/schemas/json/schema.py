@@ -55,6 +55,16 @@ class JsonSchema:
     def __hash__(self) -> int:
         return hash(self.canonical)
 
+    @property
+    def tree(self) -> Tree:
+        """The schema's text as a tree."""
+        return self._tree
+
+    @property
+    def dependencies(self) -> tuple[NamedTree, ...]:
+        """The schemas that it may refer to."""
+        return self._dependencies
+
     @cached_property
     def canonical(self) -> str:
         """The text without white space: members in their order, numbers as written."""

@@ -16,7 +16,7 @@ Owners = NDArray[np.int64]
 
 MAX_DEPTH = 40
 """Of structs, lists and maps within each other: libraries descend into them recursively."""
-MAX_COLUMNS = 5_000
+MAX_COLUMNS = 10_000
 """Of one table, those within structs too: one type that is used twice counts twice."""
 MAX_REASON_CHARS = 300
 
