@@ -101,6 +101,28 @@ def test_the_first_broker_serves_the_console_and_all_nodes_have_the_tier(tmp_pat
     assert all(each.remote_log_storage_system_enable for each in found.values())
 
 
+@pytest.mark.parametrize(
+    ("given", "uri"),
+    [
+        (("--tables", "lake"), None),
+        (("--tables", "s3://bucket/lake"), "sqlite:///{data}/wirekafka-tables.db"),
+        (
+            ("--tables", "s3://b", "--set", "wirekafka.tables.catalog.uri=http://host/"),
+            "http://host/",
+        ),
+    ],
+)
+def test_all_nodes_have_the_tables_and_one_catalog(
+    tmp_path: Path, given: tuple[str, ...], uri: str | None
+) -> None:
+    data = tmp_path / "data"
+    found = configs("--brokers", "2", "--data", str(data), *given)
+    sources = [each.sources for each in found.values()]
+    assert {each.text("wirekafka.tables.url") for each in sources} == {given[1]}
+    wanted = None if uri is None else uri.format(data=data)
+    assert {each.text("wirekafka.tables.catalog.uri") for each in sources} == {wanted}
+
+
 def test_several_listeners_keep_their_names_and_the_controller_may_have_a_given_one() -> None:
     found = configs(
         *("--brokers", "2", "--listen", "INSIDE://127.0.0.1:9092"),

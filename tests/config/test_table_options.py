@@ -10,24 +10,20 @@ from wirekafka.config.own import tables_url
 from wirekafka.config.topic_config import TopicConfig, validate_topic_config
 from wirekafka.errors import Error, KafkaError
 
-_MODES = (
-    "String must be one of: off, key_value, value_schema_id_prefix,"
-    " value_schema_latest[:subject=S,protobuf_name=N]"
-)
-_EXPECTED = "expected subject=S or protobuf_name=N, separated by commas, not"
+_KINDS = "off, key_value, value_schema_id_prefix, value_schema_latest"
+_SETTINGS = "is neither subject=NAME nor protobuf_name=NAME"
 _SPEC = (
     "expected a list in parentheses that are balanced, such as (hour(redpanda.timestamp),"
     " bucket(16, region)), or () for no partitions"
 )
 _REFUSALS = [
-    ("mode", "on", _MODES),
-    ("mode", "KEY_VALUE", _MODES),
-    ("mode", "", _MODES),
-    ("mode", "key_value:subject=a", "only value_schema_latest has settings after a colon"),
-    ("mode", "value_schema_latest:", f"{_EXPECTED} ''"),
-    ("mode", "value_schema_latest:subject", f"{_EXPECTED} 'subject'"),
-    ("mode", "value_schema_latest:subject=", f"{_EXPECTED} 'subject='"),
-    ("mode", "value_schema_latest:topic=a", f"{_EXPECTED} 'topic=a'"),
+    ("mode", "on", f"'on' is none of {_KINDS}"),
+    ("mode", "KEY_VALUE", f"'KEY_VALUE' is none of {_KINDS}"),
+    ("mode", "", f"'' is none of {_KINDS}"),
+    ("mode", "key_value:subject=a", "key_value has no settings, but 'subject=a' follows"),
+    ("mode", "value_schema_latest:", f"'' {_SETTINGS}"),
+    ("mode", "value_schema_latest:subject=", f"'subject=' {_SETTINGS}"),
+    ("mode", "value_schema_latest:topic=a", f"'topic=a' {_SETTINGS}"),
     ("mode", "value_schema_latest:subject=a,subject=b", "subject is set twice"),
     ("write", "replace", "String must be one of: append, upsert"),
     ("invalid.record.action", "keep", "String must be one of: dlq_table, drop"),

@@ -9,8 +9,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "wirekafka"
-WITHOUT = ("cli", "testing", "client", "reader", "spark", "tables", "log/files.py", "errors.py")
-"""Parts that do not run in a serving node, apart from the system's files."""
+WITHOUT = (
+    "cli",
+    "testing",
+    "client",
+    "reader",
+    "spark",
+    "tables",
+    "translation",
+    "log/files.py",
+    "errors.py",
+)
+"""Parts that do not run in the process of a serving node, apart from the system's files."""
+_OF_THE_WORKER = ("tables/typed", "tables/iceberg", "translation")
 _MAPPINGS = {"dict", "OrderedDict", "Counter", "defaultdict", "WeakValueDictionary", "Remembered"}
 _OTHERS = {"set", "list", "deque", "WeakSet", "WeakKeyDictionary"}
 _CACHES = {"lru_cache", "cache"}
@@ -163,6 +174,8 @@ def _types() -> dict[str, frozenset[str]]:
     """The names in each alias and each tuple or frozen class of the package."""
     found: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
+        if str(path.relative_to(PACKAGE)).startswith(_OF_THE_WORKER):
+            continue  # Some have the names of a node's types.
         for node in _statements(_parsed(path)):
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript() as value):

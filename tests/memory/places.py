@@ -176,7 +176,6 @@ STORED: Mapping[str, str] = {
         "RegistryState._subjects _Context.by_id _Context.by_stored_guid _Context.ids"
     ),
     "registry/writer.py": "MemoryWriter.entries",
-    "server/background/table_notice.py": "TableNotice._known",
     "server/tabling/feed.py": "TableFeed._topics TableFeed.deleted TableFeed.led",
     "server/tabling/tabling.py": "Tabling.progress Tabling.reports",
 }

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from wirekafka.config.option import ConfigError, Option
 from wirekafka.config.options import TOPIC, BrokerOptions
-from wirekafka.config.options.tables import OFF
 from wirekafka.config.options.topic import TopicOptions, scale
+from wirekafka.config.table_mode import TableKind
 from wirekafka.errors import Error, KafkaError
 
 _FOREVER_MS = (1 << 63) - 1
@@ -109,7 +109,7 @@ class TopicConfig(TopicOptions):
     @property
     def is_table(self) -> bool:
         """Whether the topic's records go to an Iceberg table too."""
-        return self.wirekafka_table_mode != OFF
+        return self.wirekafka_table_mode != TableKind.OFF
 
     @property
     def waits_for_table(self) -> bool:

@@ -147,13 +147,12 @@ def report_of(topic: str, id: str, ends: dict[int, int], **more: Any) -> dict[st
     """A report of the worker, in the state `running` unless it says otherwise."""
     return {
         "topic": topic,
-        "id": id,
+        "topic_id": id,
         "state": "running",
         "error": None,
         "ends": {str(index): end for index, end in ends.items()},
         "rows": sum(ends.values()),
         "dead_letters": 0,
         "commit_ms": 1_700_000_000_000,
-        "snapshot": 1,
         **more,
     }

@@ -91,19 +91,26 @@ def test_a_worker_is_sent_changes_and_nothing_else(
     run(tmp_path, monkeypatch, test)
 
 
-def test_a_deleted_topic_is_reported_until_the_worker_has_noted_it(
+def test_each_worker_is_sent_once_which_tables_were_deleted_with_their_topics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test(stand: Stand) -> None:
-        old = stand.create("orders")
+        old = stand.create("orders", delete="true")
+        stand.create("kept")
         await stand.until(lambda: stand.last)
+        stand.delete("kept")
         stand.delete("orders")
         new = stand.create("orders")
         message = await stand.until(lambda: (found := stand.last) and found["deleted"] and found)
         assert message["deleted"] == [["orders", old]]
         assert [each["id"] for each in message["topics"]] == [new]
-        stand.worker.report({"topic": "orders", "id": old, "state": "deleted"})
+        stand.append("orders")
         await stand.until(lambda: stand.last["deleted"] == [])
+        stand.worker.report("exit 1")
+        await stand.until(lambda: not stand.tabling.worker.is_running, every_ms=0)
+        stand.worker.report()
+        await stand.until(lambda: len(stand.worker.processes()) == 2 and stand.last)
+        assert stand.last["deleted"] == [["orders", old]]
 
     run(tmp_path, monkeypatch, test)
 

@@ -6,37 +6,20 @@ from typing import Any
 
 from wirekafka.config.check import at_least, one_of
 from wirekafka.config.option import ConfigError, boolean, long, string
+from wirekafka.config.table_mode import TableKind, TableMode
 
-OFF, KEY_VALUE = "off", "key_value"
-BY_SCHEMA_ID, BY_LATEST_SCHEMA = "value_schema_id_prefix", "value_schema_latest"
-"""The modes of a table: none; the value as bytes; the fields of the value, by the schema whose id
-the value begins with, or by the latest schema of the subject."""
 APPEND, UPSERT = "append", "upsert"
 DLQ_TABLE, DROP = "dlq_table", "drop"
 
-_SUBJECT, _MESSAGE = "subject", "protobuf_name"
-_MODES = f"{OFF}, {KEY_VALUE}, {BY_SCHEMA_ID}, {BY_LATEST_SCHEMA}[:{_SUBJECT}=S,{_MESSAGE}=N]"
 _EXAMPLE = "such as (hour(redpanda.timestamp), bucket(16, region)), or () for no partitions"
 
 
 def table_mode(name: str, value: Any) -> None:
     """off, key_value, value_schema_id_prefix, value_schema_latest[:subject=S,protobuf_name=N]"""
-    kind, colon, text = value.partition(":")
-    if kind not in (OFF, KEY_VALUE, BY_SCHEMA_ID, BY_LATEST_SCHEMA):
-        raise ConfigError(name, value, f"String must be one of: {_MODES}")
-    if not colon:
-        return
-    if kind != BY_LATEST_SCHEMA:
-        raise ConfigError(name, value, f"only {BY_LATEST_SCHEMA} has settings after a colon")
-    seen = set()
-    for item in text.split(","):
-        key, _, setting = item.partition("=")
-        if key not in (_SUBJECT, _MESSAGE) or not setting:
-            expected = f"expected {_SUBJECT}=S or {_MESSAGE}=N, separated by commas"
-            raise ConfigError(name, value, f"{expected}, not {item!r}")
-        if key in seen:
-            raise ConfigError(name, value, f"{key} is set twice")
-        seen.add(key)
+    try:
+        TableMode.parse(value)
+    except ValueError as error:
+        raise ConfigError(name, value, str(error)) from None
 
 
 def partition_spec(name: str, value: Any) -> None:
@@ -76,7 +59,7 @@ class TableOptions:
         "decoded: `dlq_table` writes it to the table `TOPIC~dlq`, with the reason.",
     )
     wirekafka_table_mode = string(
-        OFF,
+        TableKind.OFF.value,
         table_mode,
         internal=True,
         doc="Whether the topic is an Iceberg table as well, and what its columns are: `key_value` "

@@ -53,7 +53,7 @@ class TableFeed:
         self._config: object = None
         self._topics: list[TableTopic] = []
         self.deleted: dict[str, str] = {}
-        """The names of topics led here that were deleted, by id, until the worker has noted it."""
+        """The names of topics led here that were deleted, with their tables, by their ids."""
         self.led: list[tuple[TableTopic, list[Partition]]] = []
         """The topics with partitions led here, as of the last `refresh`."""
 
@@ -97,7 +97,7 @@ class TableFeed:
     def _note_deletions(self) -> None:
         present = self._broker.image.topics_by_id
         for topic, _ in self.led:
-            if topic.image.id not in present:
+            if topic.config.wirekafka_table_delete and topic.image.id not in present:
                 self.deleted[topic.id] = topic.name
                 if len(self.deleted) > _MOST_DELETED:
                     del self.deleted[next(iter(self.deleted))]

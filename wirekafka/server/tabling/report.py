@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-RUNNING, PAUSED, RETRYING, DELETED = "running", "paused", "retrying", "deleted"
-STATES = (RUNNING, PAUSED, RETRYING)
+RUNNING, PAUSED, RETRYING = "running", "paused", "retrying"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,20 +24,18 @@ class TableReport:
     dead_letters: int
     commit_ms: int
     """When the last commit was made; 0 without any."""
-    snapshot: int | None
 
     @classmethod
     def of(cls, message: Mapping[str, Any]) -> TableReport:
         """Decode a line of the worker. Raises KeyError, TypeError, ValueError."""
-        error, snapshot = message.get("error"), message.get("snapshot")
+        error = message.get("error")
         return cls(
             topic=str(message["topic"]),
-            topic_id=str(message["id"]),
+            topic_id=str(message["topic_id"]),
             state=str(message["state"]),
             error=None if error is None else str(error),
             ends={int(index): int(end) for index, end in (message.get("ends") or {}).items()},
             rows=int(message.get("rows") or 0),
             dead_letters=int(message.get("dead_letters") or 0),
             commit_ms=int(message.get("commit_ms") or 0),
-            snapshot=None if snapshot is None else int(snapshot),
         )

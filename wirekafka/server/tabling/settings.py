@@ -30,8 +30,9 @@ _FILE = "file"
 _STORES = ("s3", "gs", "az")
 _EXPECTED = "expected a directory, or file:///DIR, s3://BUCKET/PREFIX, gs://BUCKET, az://CONTAINER"
 _URI = f"{TABLES_CATALOG}uri"
-_OF_CATALOGS = {"uri", "type", "py-catalog-impl"}
+_OF_CATALOGS = {"uri", "type", "catalog-impl", "py-catalog-impl"}
 """Properties of which each stands for a catalog, so that none is made."""
+_NOT_IN_URIS = "#?%"
 _PACKAGES = ("pyiceberg", "pyarrow", "sqlalchemy")
 
 
@@ -66,7 +67,7 @@ class TableSettings:
             if name.startswith(TABLES_CATALOG) and name != TABLES_CATALOG_NAME
         }
         if urlsplit(url).scheme == _FILE:
-            _prepare_directory(_path_of(url), config.data_directories)
+            _prepare_directory(Path(unquote(urlsplit(url).path)), config.data_directories)
         elif not _OF_CATALOGS & properties.keys():
             properties["uri"] = f"sqlite:///{_catalog_file(config)}"
         name = (sources.static_value(TABLES_CATALOG_NAME) or "").strip() or _CATALOG
@@ -109,10 +110,6 @@ def _checked_url(given: str) -> str:
     return given.rstrip("/")
 
 
-def _path_of(url: str) -> Path:
-    return Path(unquote(urlsplit(url).path))
-
-
 def _prepare_directory(path: Path, log_directories: tuple[str, ...]) -> None:
     """Create the directory of tables. Raises ConfigError if it cannot be used."""
     for each in log_directories:
@@ -120,6 +117,8 @@ def _prepare_directory(path: Path, log_directories: tuple[str, ...]) -> None:
         if path == log_directory or log_directory in path.parents:
             reason = f"it is in the log directory {each}, which may have logs of partitions only"
             raise _refused(str(path), reason)
+    if wrong := sorted(set(_NOT_IN_URIS) & set(str(path))):
+        raise _refused(str(path), f"a path with {' '.join(wrong)} is not one URI for all readers")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -13,7 +13,7 @@ from wirekafka.config.own import RegistryAccess
 from wirekafka.metrics.lag import EndOffsets, lag_of
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.tabling.feed import TableFeed, TableTopic
-from wirekafka.server.tabling.report import DELETED, PAUSED, RETRYING, TableReport
+from wirekafka.server.tabling.report import PAUSED, RETRYING, TableReport
 from wirekafka.server.tabling.settings import TableSettings
 from wirekafka.server.tabling.worker_process import WorkerProcess
 
@@ -65,6 +65,9 @@ class Tabling:
         self._broker = broker
         self._feed = TableFeed(broker)
         self._sent: object = None
+        """The topics that the present process was sent last."""
+        self._dropped: frozenset[str] = frozenset()
+        """The ids of deleted topics that this process was sent."""
         self._timer: Timer | None = None
         self._is_stopped = False
         self._is_garbled = False
@@ -111,12 +114,13 @@ class Tabling:
         if feed.led or feed.deleted:
             self.worker.start()
         self.worker.renew()
-        message = {
-            "topics": feed.topics(),
-            "deleted": [[name, id] for id, name in feed.deleted.items()],
-        }
-        if message != self._sent and self.worker.send(_encoded(message)):
-            self._sent = message
+        topics = feed.topics()
+        deleted = [[name, id] for id, name in feed.deleted.items() if id not in self._dropped]
+        if topics == self._sent and not deleted:
+            return
+        if self.worker.send(_encoded({"topics": topics, "deleted": deleted})):
+            self._sent = topics
+            self._dropped = frozenset(feed.deleted)
 
     def _fire(self) -> None:
         try:
@@ -132,7 +136,8 @@ class Tabling:
             self._timer.cancel()
 
     def _send_again(self) -> None:
-        self._sent = None
+        """A new process knows nothing, and may have to complete what another has begun."""
+        self._sent, self._dropped = None, frozenset()
 
     def _note_progress(self) -> None:
         now_ms, known = self._broker.clock.now_ms(), self.progress
@@ -162,9 +167,6 @@ class Tabling:
             if not self._is_garbled:
                 self._is_garbled = True
                 logger.warning("The worker of tables has printed what is no report: %r", line[:200])
-            return
-        if report.state == DELETED:
-            self._feed.deleted.pop(report.topic_id, None)
             return
         self._log_change(self.reports.get(report.topic), report)
         self.reports[report.topic] = report
