@@ -36,6 +36,10 @@ COMMANDS = {
         "wirekafka.cli.schema_registry",
         "Serve a schema registry over a Kafka cluster.",
     ),
+    "tables": (
+        "wirekafka.cli.tables",
+        "Show and check the Iceberg tables of topics, or have them written again.",
+    ),
     "tier": ("wirekafka.cli.tier", "Show and check the object store of tiered topics."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
     "repair": (

@@ -16,7 +16,7 @@ Offsets: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 
-class DifferenceKind(StrEnum):
+class RowDifferenceKind(StrEnum):
     """How a row differs from the log."""
 
     MISSING = "missing"
@@ -28,10 +28,10 @@ class DifferenceKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RowDifference:
     """One difference between a log and its tables, at one position."""
 
-    kind: DifferenceKind
+    kind: RowDifferenceKind
     table: str
     partition: int | None
     offset: int | None

@@ -11,35 +11,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.conversions import from_bytes
-from pyiceberg.expressions import (
-    And,
-    BooleanExpression,
-    EqualTo,
-    GreaterThanOrEqual,
-    IsNull,
-    LessThan,
-    NotIn,
-    Or,
-)
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions.parser import parse
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import FileFormat
+from pyiceberg.types import PrimitiveType
+
+from wirekafka.tables.iceberg.layout import RECORD_COLUMN, RECORD_TYPE
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.table import FileScanTask, Table
     from pyiceberg.types import NestedField
 
-RECORD = "redpanda"
-"""The column of the record's own fields; the columns beside it are the value's."""
 VALUE = "value"
-PARTITION, OFFSET = f"{RECORD}.partition", f"{RECORD}.offset"
-TIMESTAMP = f"{RECORD}.timestamp"
+PARTITION, OFFSET = f"{RECORD_COLUMN}.partition", f"{RECORD_COLUMN}.offset"
+TIMESTAMP = f"{RECORD_COLUMN}.timestamp"
 POSITION = ("offset",)
 LARGEST_OFFSET = (1 << 63) - 1
+NO_PARTITION = -1
 _FOOTERS_AT_ONCE = 16
 
 
-class Bounds(NamedTuple):
+class ColumnRange(NamedTuple):
     """The least and the greatest number of a column in a file."""
 
     least: int
@@ -51,8 +45,8 @@ class StoredFile:
     """A data file of the snapshot, and what its footer says of positions; None: unknown."""
 
     task: FileScanTask
-    partitions: Bounds | None
-    offsets: Bounds | None
+    partitions: ColumnRange | None
+    offsets: ColumnRange | None
     has_unplaced: bool
     """Whether rows may be without partition or offset."""
 
@@ -82,7 +76,7 @@ class StoredRows:
     @property
     def is_key_value(self) -> bool:
         """Whether the columns are the record and its value as bytes."""
-        if sorted(self.names) != [RECORD, VALUE]:
+        if sorted(self.names) != [RECORD_COLUMN, VALUE]:
             return False
         return str(self._table.schema().find_field(VALUE).field_type) == "binary"
 
@@ -93,29 +87,26 @@ class StoredRows:
 
         `fields` are those of the record, or `value`.
         """
-        within = And(
-            EqualTo(PARTITION, partition),
-            And(GreaterThanOrEqual(OFFSET, start), LessThan(OFFSET, end)),
-        )
+        within = parse(f"{PARTITION} = {partition} and {OFFSET} >= {start} and {OFFSET} < {end}")
         chosen = [each for each in self.files if each.may_have(partition, start, end)]
         return self._read(chosen, within, list(fields))
 
-    def offsets_of(self, partition: int) -> Bounds | None:
+    def offsets_of(self, partition: int) -> ColumnRange | None:
         """Least and greatest offset that files with the partition have; None if no file has it."""
         found = [each for each in self.files if each.may_have(partition, 0, LARGEST_OFFSET)]
         if not found:
             return None
         known = [each.offsets for each in found if each.offsets is not None]
         if len(known) < len(found):
-            return Bounds(0, LARGEST_OFFSET - 1)
-        return Bounds(min(each.least for each in known), max(each.most for each in known))
+            return ColumnRange(0, LARGEST_OFFSET - 1)
+        return ColumnRange(min(each.least for each in known), max(each.most for each in known))
 
     def strangers(self, partitions: Iterable[int]) -> pa.Table:
         """Partition and offset of the rows of none of the partitions, or of no position at all."""
         known = set(partitions)
-        outside: BooleanExpression = Or(IsNull(PARTITION), IsNull(OFFSET))
-        outside = Or(outside, NotIn(PARTITION, known)) if known else outside
-        outside = Or(outside, LessThan(OFFSET, 0))
+        text = f"{PARTITION} is null or {OFFSET} is null or {OFFSET} < 0"
+        # pyiceberg has no expression for a partition that is in an empty set.
+        text += f" or {PARTITION} not in ({', '.join(map(str, known or {NO_PARTITION}))})"
         chosen = [
             each
             for each in self.files
@@ -125,15 +116,12 @@ class StoredRows:
             or each.offsets.least < 0
             or not _covered(each.partitions, known)
         ]
-        if not known:
-            chosen = self.files
-            outside = Or(outside, GreaterThanOrEqual(OFFSET, 0))
-        return self._read(chosen, outside, ["partition", "offset"])
+        return self._read(chosen, parse(text), ["partition", "offset"])
 
     def _read(
         self, chosen: list[StoredFile], within: BooleanExpression, fields: list[str]
     ) -> pa.Table:
-        names = [name if name == VALUE else f"{RECORD}.{name}" for name in fields]
+        names = [name if name == VALUE else f"{RECORD_COLUMN}.{name}" for name in fields]
         schema = self._table.schema()
         scan = ArrowScan(self._table.metadata, self._table.io, schema.select(*names), within)
         batches = scan.to_record_batches([each.task for each in chosen])
@@ -143,26 +131,15 @@ class StoredRows:
         return pa.concat_tables(parts)
 
 
-def dead_letter_name(topic: str) -> str:
-    """The name of the table of a topic's dead letters."""
-    return f"{topic}~dlq"
-
-
-TYPES: dict[str, pa.DataType] = {
-    "partition": pa.int32(),
-    "offset": pa.int64(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_type": pa.int32(),
-    "key": pa.binary(),
-    "value": pa.binary(),
-    "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+TYPES: dict[str, pa.DataType] = {field.name: field.type for field in RECORD_TYPE} | {
+    VALUE: pa.binary()
 }
 """The types of the fields, whatever widths a file has."""
 
 
 def _flat(batch: pa.RecordBatch, fields: list[str]) -> pa.Table:
     """The fields of the record beside each other, in one type each."""
-    record = batch.column(RECORD) if RECORD in batch.schema.names else None
+    record = batch.column(RECORD_COLUMN) if RECORD_COLUMN in batch.schema.names else None
     columns = {}
     for name in fields:
         column = batch.column(VALUE) if name == VALUE else pc.struct_field(record, name)
@@ -181,10 +158,10 @@ def _files(table: Table) -> list[StoredFile]:
 
 
 def _file(io: FileIO, task: FileScanTask, fields: list[NestedField]) -> StoredFile:
-    known = [_listed_bounds(task, each) for each in fields]
-    if None not in known:
+    partition, offset = (_listed_bounds(task, each) for each in fields)
+    if partition is not None and offset is not None:
         has_nulls = any(_has_nulls(task, each.field_id) for each in fields)
-        return StoredFile(task, *known, has_unplaced=has_nulls)
+        return StoredFile(task, partition, offset, has_nulls)
     if task.file.file_format != FileFormat.PARQUET:
         return StoredFile(task, None, None, has_unplaced=True)
     # Not all writers list the bounds of fields within a column.
@@ -195,12 +172,14 @@ def _file(io: FileIO, task: FileScanTask, fields: list[NestedField]) -> StoredFi
     return StoredFile(task, _bounds(partitions), _bounds(offsets), has_nulls)
 
 
-def _listed_bounds(task: FileScanTask, field: NestedField) -> Bounds | None:
+def _listed_bounds(task: FileScanTask, field: NestedField) -> ColumnRange | None:
     least = (task.file.lower_bounds or {}).get(field.field_id)
     most = (task.file.upper_bounds or {}).get(field.field_id)
     if least is None or most is None:
         return None
-    return Bounds(from_bytes(field.field_type, least), from_bytes(field.field_type, most))
+    kind = field.field_type
+    assert isinstance(kind, PrimitiveType), "partitions and offsets are numbers"
+    return ColumnRange(int(from_bytes(kind, least)), int(from_bytes(kind, most)))
 
 
 def _has_nulls(task: FileScanTask, field_id: int) -> bool:
@@ -220,14 +199,14 @@ def _statistics(footer: pq.FileMetaData, path: str) -> list[pq.Statistics | None
     return [group.column(number).statistics for group in groups]
 
 
-def _bounds(statistics: list[pq.Statistics | None]) -> Bounds | None:
+def _bounds(statistics: list[pq.Statistics | None]) -> ColumnRange | None:
     known = [each for each in statistics if each is not None and each.has_min_max]
     if not known or len(known) < len(statistics):
         return None
-    return Bounds(min(each.min for each in known), max(each.max for each in known))
+    return ColumnRange(min(each.min for each in known), max(each.max for each in known))
 
 
-def _covered(bounds: Bounds, known: set[int]) -> bool:
+def _covered(bounds: ColumnRange, known: set[int]) -> bool:
     """Whether all partitions within the bounds are known."""
     if bounds.most - bounds.least >= len(known):
         return False

@@ -10,23 +10,19 @@ import numpy as np
 import pyarrow.compute as pc
 
 from wirekafka.reader import Split
+from wirekafka.tables.iceberg.layout import dead_letter_table
 from wirekafka.translation.log_windows import CheckedLog, Window, windows
 from wirekafka.translation.newest_records import NewestRecords, newest_records
 from wirekafka.translation.row_comparison import (
-    Difference,
-    DifferenceKind,
     Offsets,
     Placed,
+    RowDifference,
+    RowDifferenceKind,
     among,
     repeated,
     unequal,
 )
-from wirekafka.translation.stored_rows import (
-    LARGEST_OFFSET,
-    StoredRows,
-    dead_letter_name,
-    each_range,
-)
+from wirekafka.translation.stored_rows import LARGEST_OFFSET, StoredRows, each_range
 
 MOST_KEPT = 20
 """Differences of a kind that are named; the others are counted."""
@@ -36,9 +32,9 @@ _NO_OFFSETS = np.empty(0, np.int64)
 _FIELDS = ("key", "timestamp", "timestamp_type", "headers", "value")
 """What is compared; the value comes last, as tables with typed columns do not have it."""
 _NO_RECORD = "the log has no such committed record"
-_MISSING, _TWICE = DifferenceKind.MISSING, DifferenceKind.TWICE
-_CHANGED, _UNEXPECTED = DifferenceKind.CHANGED, DifferenceKind.UNEXPECTED
-_BEYOND, _UNPLACED = DifferenceKind.BEYOND_MARKS, DifferenceKind.UNPLACED
+_MISSING, _TWICE = RowDifferenceKind.MISSING, RowDifferenceKind.TWICE
+_CHANGED, _UNEXPECTED = RowDifferenceKind.CHANGED, RowDifferenceKind.UNEXPECTED
+_BEYOND, _UNPLACED = RowDifferenceKind.BEYOND_MARKS, RowDifferenceKind.UNPLACED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +81,9 @@ class VerificationReport:
 
     topic: str
     partitions: list[PartitionReport] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[RowDifference] = field(default_factory=list)
     """The first of each kind, in the order of partitions."""
-    counts: Counter[DifferenceKind] = field(default_factory=Counter)
+    counts: Counter[RowDifferenceKind] = field(default_factory=Counter)
 
     @property
     def is_equal(self) -> bool:
@@ -96,7 +92,7 @@ class VerificationReport:
 
     def add(
         self,
-        kind: DifferenceKind,
+        kind: RowDifferenceKind,
         table: str,
         partition: int | None,
         offsets: Sequence[int | None] | Offsets,
@@ -112,7 +108,7 @@ class VerificationReport:
         for index, offset in enumerate(offsets[:room]):
             place = None if offset is None else int(offset)
             words = detail if isinstance(detail, str) else detail(index)
-            self.differences.append(Difference(kind, table, partition, place, words))
+            self.differences.append(RowDifference(kind, table, partition, place, words))
 
 
 def verify(
@@ -152,7 +148,7 @@ class _Verification:
     ) -> None:
         self._log, self._claim, self._report = log, claim, report
         self._table, self._dead_letters = table, dead_letters
-        self._topic, self._dead_letter_name = claim.topic, dead_letter_name(claim.topic)
+        self._topic, self._dead_letter_name = claim.topic, dead_letter_table(claim.topic)
 
     def compare(self, partition: int, mark: int, advance: Callable[[int, int], None]) -> None:
         """Compare one partition up to its mark."""
@@ -297,7 +293,7 @@ class _Verification:
 
     def _stored(self, name: str, rows: StoredRows, partition: int, window: Window) -> Placed:
         """The rows of a table in a window, each offset once."""
-        fields = _FIELDS
+        fields: Sequence[str] = _FIELDS
         if name == self._topic and not self._claim.compares_values:
             fields = _FIELDS[:-1]
         within = (partition, window.start_offset, window.end_offset)
