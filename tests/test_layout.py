@@ -76,6 +76,7 @@ MAY_USE_OS = (
     "log/files.py",
     "config/small_file.py",
     "security/tls_context.py",
+    "tables/iceberg/catalog.py",
     "tiered/store.py",
     "server/",
     "client/",

@@ -21,9 +21,10 @@ from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files
 from wirekafka.tables.iceberg.marks import TAG, Marks, ancestry, summary_of
+from wirekafka.tables.iceberg.problems import cause_of
 
 
-class Change(Protocol):
+class TableChange(Protocol):
     """What a snapshot does to the files of a table."""
 
     @property
@@ -158,4 +159,4 @@ class _AskedOnce:
         except CommitFailedException as error:
             raise LostRace("another commit came first") from error
         except Exception as error:
-            raise UnknownOutcome("the catalog did not answer") from error
+            raise UnknownOutcome(f"unknown outcome of a commit: {cause_of(error)}") from error

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
+    BadRequestError,
     CommitFailedException,
     CommitStateUnknownException,
     ForbiddenError,
@@ -30,6 +31,9 @@ _PASSING = (
     UnauthorizedError,
 )
 """A locked catalog, the network, the object store, a right that is not there yet: tried again."""
+
+_PERMANENT = (BadRequestError, FileNotFoundError)
+"""Kinds of those above that no repetition heals."""
 
 
 class CatalogProblem(Exception):
@@ -62,13 +66,15 @@ def passing_problems(subject: str) -> Iterator[None]:
             f"{subject}: {cause_of(error)}: a file of the table is missing; restore it, or drop"
             " the table, which is then written again from the log"
         ) from error
+    except BadRequestError as error:
+        raise WrongTable(f"{subject}: the catalog refuses: {cause_of(error)}") from error
     except _PASSING as error:
         raise CatalogProblem(f"{subject}: {cause_of(error)}") from error
 
 
 def may_pass(error: BaseException | None) -> bool:
     """Whether the same call may succeed later."""
-    return isinstance(error, _PASSING)
+    return isinstance(error, _PASSING) and not isinstance(error, _PERMANENT)
 
 
 def cause_of(error: BaseException | None) -> str:

@@ -13,13 +13,19 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
 
 from wirekafka.tables.iceberg.arrow_types import arrow_schema
-from wirekafka.tables.iceberg.commit import Attempt, Change, LostRace, UnknownOutcome, commit_once
+from wirekafka.tables.iceberg.commit import (
+    Attempt,
+    LostRace,
+    TableChange,
+    UnknownOutcome,
+    commit_once,
+)
 from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files, write_rows
 from wirekafka.tables.iceberg.evolution import Renames, evolve_table, iceberg_columns
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN, TABLE_PROPERTIES, TOPIC_ID_PROPERTY
 from wirekafka.tables.iceberg.marks import Marks, UnreadableMarks, marks_of
 from wirekafka.tables.iceberg.partition_spec import (
-    Term,
+    PartitionTerm,
     check_spec,
     has_columns,
     is_settled,
@@ -38,19 +44,26 @@ from wirekafka.tables.iceberg.problems import (
 _ATTEMPTS = 20
 _FIRST_WAIT_S = 0.01
 _LONGEST_WAIT_S = 2.0
+_MOST_UNANSWERED = 2
+"""After so many commits with unknown outcome the caller waits: the catalog is not well."""
 
 
 class TopicTable:
     """Appends to the table of a topic, and changes its columns and its partition spec."""
 
     def __init__(
-        self, catalog: Catalog, identifier: tuple[str, str], topic_id: str, terms: tuple[Term, ...]
+        self,
+        catalog: Catalog,
+        identifier: tuple[str, str],
+        topic_id: str,
+        terms: tuple[PartitionTerm, ...],
+        table: Table,
     ):
         self.catalog = catalog
         self.identifier = identifier
         self.topic_id = topic_id
         self._terms = terms
-        self.table = self._loaded()
+        self.table = table
 
     @classmethod
     def open(
@@ -70,9 +83,13 @@ class TopicTable:
         """
         terms = parse_spec(partition_spec)
         with passing_problems(_name(identifier)):
-            if not catalog.table_exists(identifier):
+            try:
+                table = catalog.load_table(identifier)
+            except NoSuchTableError:
                 _create(catalog, identifier, topic_id, columns, terms)
-            opened = cls(catalog, identifier, topic_id, terms)
+                table = catalog.load_table(identifier)
+            _check_owner(table, _name(identifier), topic_id)
+            opened = cls(catalog, identifier, topic_id, terms, table)
             opened._adopt()
             opened._settle_spec(columns)
         return opened
@@ -135,7 +152,7 @@ class TopicTable:
         return self.commit(_Append(rows, self.table.schema()), added, epochs)
 
     def commit(
-        self, change: Change, added: Mapping[int, tuple[int, int]], epochs: Mapping[int, int]
+        self, change: TableChange, added: Mapping[int, tuple[int, int]], epochs: Mapping[int, int]
     ) -> Marks:
         """Commit a change of the table's files as one snapshot, and return the marks after it.
 
@@ -143,6 +160,8 @@ class TopicTable:
         the table that it does not fit.
         """
         attempts: list[Attempt] = []
+        replaced: list[tuple[WrittenFiles | None, Sequence[Attempt]]] = []
+        unanswered = 0
         with passing_problems(self.name):
             try:
                 for _ in self._races():
@@ -153,24 +172,31 @@ class TopicTable:
                     written = change.written
                     change.prepare(self.table)
                     if written is not change.written:
-                        self._discard(written, attempts)
-                    if self._commits(change, added, epochs, attempts):
-                        return self.marks
+                        replaced.append((written, tuple(attempts)))
+                    try:
+                        if self._commits(change, added, epochs, attempts):
+                            return self.marks
+                    except UnknownOutcome as unknown:
+                        unanswered += 1
+                        if unanswered == _MOST_UNANSWERED:
+                            raise CatalogProblem(f"{self.name}: {unknown}") from unknown
             except BaseException:
                 self._discard(change.written, attempts)
                 raise
             finally:
+                for written, tried in replaced:
+                    self._discard(written, tried)
                 self._delete_lost(attempts)
         raise AssertionError("unreachable")
 
     def _commits(
         self,
-        change: Change,
+        change: TableChange,
         added: Mapping[int, tuple[int, int]],
         epochs: Mapping[int, int],
         attempts: list[Attempt],
     ) -> bool:
-        """Whether one attempt to commit a change succeeds; a lost or unknown one is recorded."""
+        """Whether one attempt to commit a change succeeds; raises UnknownOutcome."""
         try:
             marks = self.marks.after(added, epochs)
             self.table = commit_once(self.table, marks, added, change.stage, attempts)
@@ -178,7 +204,7 @@ class TopicTable:
             return False
         except UnknownOutcome as failure:
             if may_pass(failure.__cause__):
-                return False
+                raise
             raise WrongTable(
                 f"{self.name}: the commit is refused: {cause_of(failure.__cause__)}"
             ) from failure
@@ -272,7 +298,7 @@ def _create(
     identifier: tuple[str, str],
     topic_id: str,
     columns: pa.Schema,
-    terms: tuple[Term, ...],
+    terms: tuple[PartitionTerm, ...],
 ) -> None:
     """Create table and namespace; another process may do the same meanwhile."""
     schema = iceberg_columns(columns)
