@@ -22,6 +22,7 @@ from wirekafka.tables.typed.avro_vectors import (
     FixedVector,
     ListVector,
     MapVector,
+    NullVector,
     NumberVector,
     OptionalVector,
     PayloadChunk,
@@ -92,7 +93,7 @@ def _reader(column: Column) -> LaneReader:
         case avro_types.NothingColumn():
             return LaneReader(lambda chunk, lanes, at: (_NOTHING, at), lambda chunk, lanes, at: at)
         case avro_types.BooleanColumn():
-            return _sized(1, lambda chunk, lanes, at: _booleans(chunk, column, lanes, at))
+            return _sized(1, lambda chunk, lanes, at: _booleans(chunk, column.arrow, lanes, at))
         case avro_types.IntegerColumn():
             return _varying(lambda chunk, lanes, at: _integers(chunk, column, lanes, at))
         case avro_types.FloatColumn():
@@ -170,12 +171,10 @@ def _lengthen(
     chunk.refuse(lanes[where], has_tenth & (tenth > 1))
 
 
-def _booleans(
-    chunk: PayloadChunk, column: avro_types.BooleanColumn, lanes: Int64s, at: Int64s
-) -> Vector:
+def _booleans(chunk: PayloadChunk, arrow: pa.DataType, lanes: Int64s, at: Int64s) -> Vector:
     found = chunk.octets.take(at, mode="clip")
     chunk.refuse(lanes, found > 1)
-    return NumberVector(column.arrow, found == 1)
+    return NumberVector(arrow, found == 1)
 
 
 def _integers(
@@ -280,13 +279,16 @@ def _optional_reader(column: avro_types.OptionalColumn) -> LaneReader:
         where, at = _branches(chunk, lanes, at)
         if len(where) == len(at):
             return value.read(chunk, lanes, at)
+        if not len(where):
+            return _nulls(column.arrow, len(at)), at
         values, after = value.read(chunk, lanes[where], at[where])
         at[where] = after
         return _spread(values, where, len(at)), at
 
     def skip(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Int64s:
         where, at = _branches(chunk, lanes, at)
-        at[where] = value.skip(chunk, lanes[where], at[where])
+        if len(where):
+            at[where] = value.skip(chunk, lanes[where], at[where])
         return at
 
     def _branches(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
@@ -297,6 +299,10 @@ def _optional_reader(column: avro_types.OptionalColumn) -> LaneReader:
         return (indexes == 1 - null_index).nonzero()[0], at
 
     return LaneReader(read, skip)
+
+
+def _nulls(arrow: pa.DataType | None, count: int) -> Vector:
+    return _NOTHING if arrow is None else NullVector(arrow, count)
 
 
 def _spread(values: Vector, where: Int64s, count: int) -> Vector:
@@ -331,9 +337,12 @@ def _union_reader(column: avro_types.UnionColumn) -> LaneReader:
         fields = []
         for index, reader in enumerate(readers):
             (where,) = (indexes == index).nonzero()
-            values, at[where] = reader.read(chunk, lanes[where], at[where])
+            values = _nulls(column.branches[index].column.arrow, len(at))
+            if len(where):
+                some, at[where] = reader.read(chunk, lanes[where], at[where])
+                values = _spread(some, where, len(at))
             if is_column[index]:
-                fields.append(_spread(values, where, len(at)))
+                fields.append(values)
         if not fields:
             return _NOTHING, at
         valid = None if is_column.all() else is_column[indexes]
@@ -343,7 +352,8 @@ def _union_reader(column: avro_types.UnionColumn) -> LaneReader:
         indexes, at = branches(chunk, lanes, at)
         for index, reader in enumerate(readers):
             (where,) = (indexes == index).nonzero()
-            at[where] = reader.skip(chunk, lanes[where], at[where])
+            if len(where):
+                at[where] = reader.skip(chunk, lanes[where], at[where])
         return at
 
     return LaneReader(read, skip)

@@ -179,6 +179,17 @@ class OptionalVector:
 
 
 @dataclass(slots=True, eq=False)
+class NullVector:
+    """Nulls: a branch of a union that no payload has."""
+
+    arrow: pa.DataType
+    count: int
+
+    def array(self, chunk: PayloadChunk) -> pa.Array:
+        return pa.nulls(self.count, self.arrow)
+
+
+@dataclass(slots=True, eq=False)
 class StructVector:
     """Values of each field of a struct; `valid` is None if none of the structs is null."""
 
