@@ -10,9 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyiceberg.exceptions import ResolveError, ValidationError
-from pyiceberg.schema import Schema, promote
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from pyiceberg.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StructType,
+)
 
 from wirekafka.tables.iceberg.arrow_types import iceberg_schema
 from wirekafka.tables.iceberg.layout import RENAMES_PROPERTY
@@ -89,7 +101,7 @@ def iceberg_columns(columns: pa.Schema) -> Schema:
     """The columns as Iceberg has them; raises BadEvolution for a type without a match."""
     try:
         return iceberg_schema(columns)
-    except (TypeError, ValueError, ValidationError) as error:
+    except (TypeError, UnsupportedPyArrowTypeException, ValidationError, ValueError) as error:
         raise BadEvolution(f"no Iceberg type for a column: {error}") from error
 
 
@@ -153,7 +165,7 @@ def _conflicts(path: Path, present: IcebergType, wanted: IcebergType) -> Iterato
         case ListType(), ListType():
             yield from _conflicts((*path, "element"), present.element_type, wanted.element_type)
         case MapType(), MapType():
-            if not _is_same(present.key_type, wanted.key_type):
+            if present.key_type != wanted.key_type:
                 yield _conflict((*path, "key"), present.key_type, wanted.key_type)
             yield from _conflicts((*path, "value"), present.value_type, wanted.value_type)
         case _ if not (_widens(present, wanted) or _widens(wanted, present)):
@@ -179,20 +191,18 @@ def _kind(type_: IcebergType) -> str:
             return str(type_)
 
 
-def _is_same(present: IcebergType, wanted: IcebergType) -> bool:
-    return present == wanted
-
-
 def _widens(narrow: IcebergType, wide: IcebergType) -> bool:
-    if narrow == wide:
-        return True
-    if not (narrow.is_primitive and wide.is_primitive):
-        return False
-    try:
-        promote(narrow, wide)
-    except ResolveError:
-        return False
-    return True
+    """Whether each value of one type is one of the other, for Iceberg.
+
+    pyiceberg's `promote` also allows a decimal of another scale, and a string for bytes.
+    """
+    match narrow, wide:
+        case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
+            return True
+        case DecimalType(), DecimalType():
+            return narrow.scale == wide.scale and narrow.precision <= wide.precision
+        case _:
+            return narrow == wide
 
 
 def _widen(transaction: Transaction, wanted: Schema) -> None:
