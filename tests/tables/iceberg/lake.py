@@ -10,10 +10,14 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from wirekafka.tables.iceberg.catalog import open_catalog
-from wirekafka.tables.iceberg.layout import DEFAULT_PARTITION_SPEC, KEY_VALUE_COLUMNS
+from wirekafka.tables.iceberg.layout import (
+    DEFAULT_NAMESPACE,
+    DEFAULT_PARTITION_SPEC,
+    KEY_VALUE_COLUMNS,
+)
 from wirekafka.tables.iceberg.topic_table import TopicTable
 
-TABLE = ("redpanda", "flights")
+TABLE = (DEFAULT_NAMESPACE, "flights")
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 FIRST_TIME = datetime(2026, 11, 27, tzinfo=UTC)
 

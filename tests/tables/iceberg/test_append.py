@@ -22,7 +22,12 @@ from tests.tables.iceberg.lake import (
     rows,
 )
 from wirekafka.tables.iceberg.catalog import open_catalog
-from wirekafka.tables.iceberg.layout import KEY_VALUE_COLUMNS, typed_columns
+from wirekafka.tables.iceberg.layout import (
+    DEAD_LETTER_COLUMNS,
+    KEY_VALUE_COLUMNS,
+    dead_letter_table,
+    typed_columns,
+)
 from wirekafka.tables.iceberg.marks import TAG, added_by, marks_of
 from wirekafka.tables.iceberg.problems import MarksMoved, WrongTable
 from wirekafka.tables.iceberg.topic_table import TopicTable
@@ -278,10 +283,22 @@ def test_a_hundred_appends_merge_their_manifests(tmp_path):
 
 def test_names_with_dots_and_the_dead_letters_suffix_are_tables(tmp_path):
     catalog = open_catalog(str(tmp_path))
-    for name in ("a.b.c", "flights~dlq", "-_x"):
+    for name in ("a.b.c", dead_letter_table("flights"), "-_x"):
         table = TopicTable.open(catalog, ("redpanda", name), TOPIC_ID, KEY_VALUE_COLUMNS, "()")
         append(table, 0, 3)
         assert assert_holds_its_marks(table) == {0: 3}
+
+
+def test_dead_letters_have_a_table_of_their_own_with_the_reason(tmp_path):
+    table = a_table(tmp_path, DEAD_LETTER_COLUMNS)
+    letters = [each | {"value": b"?", "error": "no schema 7"} for each in records(0, [3])]
+    table.append(pa.Table.from_pylist(letters, schema=DEAD_LETTER_COLUMNS), {0: (0, 4)}, {0: 0})
+    assert table.table.scan().to_arrow()["error"].to_pylist() == ["no schema 7"]
+
+
+def test_a_value_whose_field_has_the_name_of_the_records_column_is_refused():
+    with pytest.raises(ValueError, match="the value has a field redpanda"):
+        typed_columns(pa.struct([("redpanda", pa.int32())]))
 
 
 def test_rows_outside_of_the_ranges_are_a_defect(tmp_path):

@@ -183,7 +183,9 @@ def test_a_required_column_of_a_struct_that_may_be_null_partitions(tmp_path):
     inner = pa.struct([pa.field("id", pa.int32(), nullable=False)])
     columns = typed_columns(pa.struct([pa.field("user", inner)]))
     table = a_table(tmp_path, columns, "(bucket(4, user.id))")
-    users = [{"user": {"id": 1}}, {"user": None}]
-    found = [record | user for record, user in zip(records(0, range(2)), users, strict=True)]
+    users: list[dict] = [{"user": {"id": 1}}, {"user": None}]
+    found: list[dict] = [
+        record | user for record, user in zip(records(0, range(2)), users, strict=True)
+    ]
     table.append(pa.Table.from_pylist(found, schema=columns), {0: (0, 2)}, {0: 0})
     assert assert_holds_its_marks(table) == {0: 2}

@@ -23,7 +23,7 @@ from wirekafka.tables.iceberg.marks import TAG, Marks, ancestry, summary_of
 from wirekafka.tables.iceberg.problems import cause_of
 
 
-class Change(Protocol):
+class TableChange(Protocol):
     """What a snapshot does to the files of a table."""
 
     @property

@@ -26,7 +26,7 @@ _PLAIN = {"identity", "void", "year", "month", "day", "hour"}
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class PartitionTerm:
     """One field of a partition spec: a column's dotted path, its transform, perhaps a name."""
 
     source: str
@@ -37,7 +37,7 @@ class Term:
         return f"{self.transform} of {self.source}"
 
 
-def parse_spec(text: str) -> tuple[Term, ...]:
+def parse_spec(text: str) -> tuple[PartitionTerm, ...]:
     """The terms of a spec; `()` and an empty text are no partitioning. Raises BadSpec."""
     listed = _LIST.fullmatch(text)
     if listed is None:
@@ -45,7 +45,7 @@ def parse_spec(text: str) -> tuple[Term, ...]:
             raise BadSpec(f"partition spec {text!r} is not in parentheses")
         return ()
     inner = listed[1]
-    terms: list[Term] = []
+    terms: list[PartitionTerm] = []
     position = 0
     while position < len(inner.rstrip()):
         found = _TERM.match(inner, position)
@@ -60,7 +60,7 @@ def parse_spec(text: str) -> tuple[Term, ...]:
     return tuple(terms)
 
 
-def check_spec(terms: tuple[Term, ...], schema: Schema) -> None:
+def check_spec(terms: tuple[PartitionTerm, ...], schema: Schema) -> None:
     """Raise BadSpec unless the columns exist and have types that their transforms take."""
     for term in terms:
         try:
@@ -74,19 +74,19 @@ def check_spec(terms: tuple[Term, ...], schema: Schema) -> None:
             )
 
 
-def has_columns(terms: tuple[Term, ...], schema: Schema) -> bool:
+def has_columns(terms: tuple[PartitionTerm, ...], schema: Schema) -> bool:
     """Whether all columns of the terms are in the schema, perhaps with wrong types."""
     names = schema.column_names
     return all(term.source in names for term in terms)
 
 
-def is_settled(terms: tuple[Term, ...], metadata: TableMetadata) -> bool:
+def is_settled(terms: tuple[PartitionTerm, ...], metadata: TableMetadata) -> bool:
     """Whether the terms are the table's current spec, in any order."""
     is_present = _wanted(terms, metadata) == _present(metadata)
     return is_present and not list(_not_optional(terms, metadata.schema()))
 
 
-def settle_spec(transaction: Transaction, terms: tuple[Term, ...]) -> None:
+def settle_spec(transaction: Transaction, terms: tuple[PartitionTerm, ...]) -> None:
     """Make the terms the spec of files written from now on; files that exist keep theirs."""
     metadata = transaction.table_metadata
     schema = metadata.schema()
@@ -107,7 +107,7 @@ def settle_spec(transaction: Transaction, terms: tuple[Term, ...]) -> None:
         raise BadSpec(f"partition spec: {error}") from error
 
 
-def _not_optional(terms: tuple[Term, ...], schema: Schema) -> Iterator[str]:
+def _not_optional(terms: tuple[PartitionTerm, ...], schema: Schema) -> Iterator[str]:
     """Required columns whose partition values may be null all the same.
 
     pyiceberg writes partition values of required columns as required, though the struct around the
@@ -134,15 +134,15 @@ def _is_value(schema: Schema, column: NestedField) -> bool:
     return column.field_type.is_primitive
 
 
-def _term(found: re.Match[str], text: str) -> Term:
+def _term(found: re.Match[str], text: str) -> PartitionTerm:
     name = found["name"]
     if found["column"]:
-        return Term(found["column"], parse_transform("identity"), name)
+        return PartitionTerm(found["column"], parse_transform("identity"), name)
     kind, number = found["transform"].lower(), found["number"]
     if kind in _NUMBERED and number is not None and int(number) > 0:
-        return Term(found["source"], parse_transform(f"{kind}[{int(number)}]"), name)
+        return PartitionTerm(found["source"], parse_transform(f"{kind}[{int(number)}]"), name)
     if kind in _PLAIN and number is None:
-        return Term(found["source"], parse_transform(kind), name)
+        return PartitionTerm(found["source"], parse_transform(kind), name)
     if kind in _NUMBERED:
         raise BadSpec(
             f"partition spec {text!r}: {kind} takes a number above 0 and a column,"
@@ -153,7 +153,9 @@ def _term(found: re.Match[str], text: str) -> Term:
     raise BadSpec(f"partition spec {text!r}: no transform is named {kind}")
 
 
-def _wanted(terms: tuple[Term, ...], metadata: TableMetadata) -> dict[tuple[int, str], None]:
+def _wanted(
+    terms: tuple[PartitionTerm, ...], metadata: TableMetadata
+) -> dict[tuple[int, str], None]:
     schema = metadata.schema()
     return {(schema.find_field(term.source).field_id, str(term.transform)): None for term in terms}
 

@@ -13,13 +13,19 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
 
 from wirekafka.tables.iceberg.arrow_types import arrow_schema
-from wirekafka.tables.iceberg.commit import Attempt, Change, LostRace, UnknownOutcome, commit_once
+from wirekafka.tables.iceberg.commit import (
+    Attempt,
+    LostRace,
+    TableChange,
+    UnknownOutcome,
+    commit_once,
+)
 from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files, write_rows
 from wirekafka.tables.iceberg.evolution import Renames, evolve_table, iceberg_columns, renames_of
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN, TABLE_PROPERTIES, TOPIC_ID_PROPERTY
 from wirekafka.tables.iceberg.marks import Marks, UnreadableMarks, marks_of
 from wirekafka.tables.iceberg.partition_spec import (
-    Term,
+    PartitionTerm,
     check_spec,
     has_columns,
     is_settled,
@@ -50,7 +56,7 @@ class TopicTable:
         catalog: Catalog,
         identifier: tuple[str, str],
         topic_id: str,
-        terms: tuple[Term, ...],
+        terms: tuple[PartitionTerm, ...],
         table: Table,
     ):
         self.catalog = catalog
@@ -151,7 +157,7 @@ class TopicTable:
         return self.commit(_Append(rows, self.table.schema()), added, epochs)
 
     def commit(
-        self, change: Change, added: Mapping[int, tuple[int, int]], epochs: Mapping[int, int]
+        self, change: TableChange, added: Mapping[int, tuple[int, int]], epochs: Mapping[int, int]
     ) -> Marks:
         """Commit a change of the table's files as one snapshot, and return the marks after it.
 
@@ -190,7 +196,7 @@ class TopicTable:
 
     def _commits(
         self,
-        change: Change,
+        change: TableChange,
         added: Mapping[int, tuple[int, int]],
         epochs: Mapping[int, int],
         attempts: list[Attempt],
@@ -297,7 +303,7 @@ def _create(
     identifier: tuple[str, str],
     topic_id: str,
     columns: pa.Schema,
-    terms: tuple[Term, ...],
+    terms: tuple[PartitionTerm, ...],
 ) -> None:
     """Create table and namespace; another process may do the same meanwhile."""
     schema = iceberg_columns(columns)
