@@ -23,6 +23,7 @@ BUSY_TIMEOUT_S = 30
 _OPENINGS = 5
 """Two processes that create the tables of one SQLite file at once disturb each other."""
 _LOCAL = "file://"
+_SYNCED = "wirekafka.tables.iceberg.synced_files.SyncedFileIO"
 _NOT_IN_URIS = "#?%"
 _Variables = dict[str, tuple[str, ...]]
 _S3: _Variables = {
@@ -104,7 +105,7 @@ def _local_properties(url: str, properties: Mapping[str, str]) -> dict[str, str]
         raise ValueError(
             f"tables at {directory}: a path with {' '.join(wrong)} is not one URI for all readers"
         )
-    found = {"warehouse": _LOCAL + str(directory)}
+    found = {"warehouse": _LOCAL + str(directory), "py-io-impl": _SYNCED}
     if not any(key in properties for key in ("uri", "type", "catalog-impl")):
         with passing_problems(f"tables at {directory}"):
             directory.mkdir(parents=True, exist_ok=True)
