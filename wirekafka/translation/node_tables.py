@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pyiceberg.catalog import Catalog
 
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.tables.iceberg.layout import dead_letter_table
+from wirekafka.tables.iceberg.maintenance import Maintenance, MaintenanceSettings
 from wirekafka.tables.iceberg.problems import CatalogProblem, WrongTable
 from wirekafka.translation.drops import drop_table
 from wirekafka.translation.messages import Assignment, TopicAssignment
@@ -42,6 +43,8 @@ class _Table:
     due_s: float = 0.0
     """The earliest next turn: later after a problem."""
     retries: int = 0
+    maintenance: dict[str, Maintenance] = field(default_factory=dict)
+    """By the name of the table or of its dead letters' table."""
 
 
 class NodeTables:
@@ -121,7 +124,7 @@ class NodeTables:
             if (due_s := self._due_s(table)) is not None and due_s <= now_s
         ]
         if not due:
-            return None
+            return self._maintained()
         table = self._tables[min(due)[1]]
         try:
             progress = self._translate(table)
@@ -135,6 +138,27 @@ class NodeTables:
             return Progress()
         self._note_progress(table, progress)
         return progress
+
+    def _maintained(self) -> Progress | None:
+        """Take one step of maintenance; None if none is due.
+
+        The leader of partition 0 maintains: two nodes would only hinder each other.
+        """
+        now_ms = self._now_ms()
+        for table in self._tables.values():
+            if table.translator is None or 0 not in table.assignment.partitions:
+                continue
+            for opened in table.translator.tables:
+                name = opened.identifier[-1]
+                if name not in table.maintenance:
+                    table.maintenance[name] = Maintenance(MaintenanceSettings(), now_ms)
+                if table.maintenance[name].is_due(now_ms):
+                    try:
+                        table.maintenance[name].step(opened, now_ms)
+                    except (CatalogProblem, WrongTable) as error:
+                        logger.warning("The maintenance of %s is tried again: %s", name, error)
+                    return Progress()
+        return None
 
     def _drop(self, topic: str, topic_id: str) -> None:
         """Drop the tables of a deleted topic. If that fails, they are left over: it is logged."""
