@@ -6,7 +6,14 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tests.tables.iceberg.lake import a_table, append, assert_holds_its_marks, files_of, records
+from tests.tables.iceberg.lake import (
+    a_table,
+    append,
+    assert_holds_its_marks,
+    files_of,
+    records,
+    rows,
+)
 from wirekafka.tables.iceberg.layout import KEY_VALUE_COLUMNS, typed_columns
 from wirekafka.tables.iceberg.partition_spec import parse_spec
 from wirekafka.tables.iceberg.problems import BadSpec
@@ -61,7 +68,6 @@ def test_what_is_wrong_with_a_spec_is_said(text, problem):
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        ("(missing)", "the table has no column missing"),
         ("(hour(value))", "hour does not take value, which is binary"),
         ("(redpanda)", "identity does not take redpanda"),
         ("(redpanda.headers.element.key)", "identity does not take redpanda.headers.element.key"),
@@ -74,6 +80,14 @@ def test_a_spec_that_the_columns_do_not_allow_is_refused(tmp_path, spec, problem
     with pytest.raises(BadSpec, match=problem):
         a_table(tmp_path, partition_spec=spec)
     assert append(table, 0, 3) == {0: 3}
+
+
+def test_rows_that_come_before_a_column_of_the_spec_are_refused(tmp_path):
+    table = a_table(tmp_path, partition_spec="(missing)")
+    with pytest.raises(BadSpec, match="the table has no column missing"):
+        append(table, 0, 3)
+    assert table.append(rows(0, ()), {0: (0, 3)}, {0: 0}).ends == {0: 3}
+    assert append(a_table(tmp_path), 3, 6) == {0: 6}
 
 
 VALUES = {
@@ -177,6 +191,20 @@ def test_a_spec_may_name_a_column_that_evolution_adds(tmp_path):
     assert [field.name for field in table.table.spec().fields] == ["region"]
     append(table, 3, 6)
     assert assert_holds_its_marks(table) == {0: 6}
+
+
+def test_a_spec_is_of_the_same_column_after_its_rename(tmp_path):
+    older = pa.struct([("id", pa.int32())])
+    spec = "(bucket(4, user.id))"
+    table = a_table(tmp_path, typed_columns(pa.struct([("user", older)])), spec)
+    newer = typed_columns(pa.struct([("person", pa.struct([("number", pa.int32())]))]))
+    renames = {("user",): ("person",), ("person", "id"): ("person", "number")}
+    table.evolve(newer, renames)
+    table = a_table(tmp_path, newer, spec)
+    found: list[dict] = [{**records(0, [0])[0], "person": {"number": 1}}]
+    table.append(pa.Table.from_pylist(found, schema=newer), {0: (0, 1)}, {0: 0})
+    assert len(table.table.metadata.partition_specs) == 2
+    assert table.table.scan("person.number = 1").to_arrow().num_rows == 1
 
 
 def test_a_required_column_of_a_struct_that_may_be_null_partitions(tmp_path):

@@ -45,7 +45,7 @@ def evolve_table(table: Table, columns: pa.Schema, renames: Renames) -> None:
     Raises BadEvolution, or CommitFailedException if another commit came first.
     """
     known = renames_of(table)
-    renames = {**known, **renames}
+    renames = _merged(known, renames)
     wanted = iceberg_columns(_with_newer_names(columns, renames))
     transaction = table.transaction()
     try:
@@ -63,6 +63,13 @@ def renames_of(table: Table) -> dict[Path, Path]:
     """All renames of the table's fields so far."""
     pairs = json.loads(table.properties.get(RENAMES_PROPERTY, "[]"))
     return {tuple(older): tuple(newer) for older, newer in pairs}
+
+
+def _merged(known: Renames, given: Renames) -> dict[Path, Path]:
+    """All renames with those of a schema, whose names are the newest: fields may be named back."""
+    newest = set(given.values())
+    kept = {old: given.get(new, new) for old, new in known.items() if old not in newest}
+    return {**kept, **given}
 
 
 def _with_newer_names(columns: pa.Schema, renames: Renames) -> pa.Schema:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyiceberg.exceptions import ValidationError
@@ -12,6 +12,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import Transform, VoidTransform, parse_transform
 from pyiceberg.types import NestedField
 
+from wirekafka.tables.iceberg.evolution import Renames
 from wirekafka.tables.iceberg.problems import BadSpec
 
 _LIST = re.compile(r"\s*\((.*)\)\s*", re.DOTALL)
@@ -72,6 +73,26 @@ def check_spec(terms: tuple[PartitionTerm, ...], schema: Schema) -> None:
                 f"partition spec: {term.transform} does not take {term.source},"
                 f" which is {column.field_type}"
             )
+
+
+def with_newer_names(
+    terms: tuple[PartitionTerm, ...], schema: Schema, renames: Renames
+) -> tuple[PartitionTerm, ...]:
+    """The terms with the present names of columns that were renamed since the spec was written."""
+    return tuple(
+        term
+        if term.source in schema.column_names
+        else replace(term, source=_newer_name(term.source, renames))
+        for term in terms
+    )
+
+
+def _newer_name(source: str, renames: Renames) -> str:
+    names: tuple[str, ...] = ()
+    for name in source.split("."):
+        path = (*names, name)
+        names = (*names, renames.get(path, path)[-1])
+    return ".".join(names)
 
 
 def has_columns(terms: tuple[PartitionTerm, ...], schema: Schema) -> bool:

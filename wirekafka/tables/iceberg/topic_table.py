@@ -31,6 +31,7 @@ from wirekafka.tables.iceberg.partition_spec import (
     is_settled,
     parse_spec,
     settle_spec,
+    with_newer_names,
 )
 from wirekafka.tables.iceberg.problems import (
     CatalogProblem,
@@ -77,7 +78,8 @@ class TopicTable:
         """Open the table, which is created with its namespace if there is none.
 
         A table that exists keeps its columns until `evolve`; its partition spec is changed now, or
-        by `evolve` if it names a column that the table does not have yet.
+        by `evolve` if it names a column that the table does not have yet. Columns of the spec may
+        have their older names.
         Raises WrongTable if the table is of another topic id or somebody else's, CatalogProblem
         if the catalog fails, BadSpec for a partition spec that the columns do not allow.
         """
@@ -91,7 +93,7 @@ class TopicTable:
             _check_owner(table, _name(identifier), topic_id)
             opened = cls(catalog, identifier, topic_id, terms, table)
             opened._adopt()
-            opened._settle_spec(columns)
+            opened._settle_spec()
         return opened
 
     def refresh(self) -> Marks:
@@ -135,7 +137,7 @@ class TopicTable:
                 try:
                     evolve_table(self.table, columns, renames or {})
                     self.table = self._loaded()
-                    self._settle_spec(columns)
+                    self._settle_spec()
                     return
                 except CommitFailedException:
                     continue
@@ -148,12 +150,16 @@ class TopicTable:
         The rows have the columns of `arrow_type`, or fewer. `added` has start and end offset of
         each partition; a range may have gaps and no rows at all: the snapshot then has marks only.
         Raises MarksMoved if the newest marks do not end where the ranges start, and nothing is
-        written; CatalogProblem, after which the rows may be in the table if the catalog did not
+        written; BadSpec if the partition spec names a column that the table lacks; CatalogProblem,
+        after which the rows may be in the table if the catalog did not
         answer: `refresh` returns the marks that say it.
         """
         assert added, "nothing to append"
         assert all(start <= end for start, end in added.values())
         _check_rows(rows, added)
+        if rows.num_rows:
+            # A column that no schema has brought by now is a mistake.
+            check_spec(self._present_terms(), self.table.schema())
         return self.commit(_Append(rows, self.table.schema()), added, epochs)
 
     def commit(
@@ -261,17 +267,18 @@ class TopicTable:
                 transaction.set_properties({TOPIC_ID_PROPERTY: self.topic_id})
             self.table = self._loaded()
 
-    def _settle_spec(self, columns: pa.Schema) -> None:
+    def _settle_spec(self) -> None:
         """Change the partition spec to the wanted one, as soon as the table has its columns."""
         for _ in self._races():
-            if not has_columns(self._terms, self.table.schema()):
-                check_spec(self._terms, iceberg_columns(columns))
-                return
-            if is_settled(self._terms, self.table.metadata):
+            terms, schema = self._present_terms(), self.table.schema()
+            if not has_columns(terms, schema) or is_settled(terms, self.table.metadata):
                 return
             with suppress(CommitFailedException), self.table.transaction() as transaction:
-                settle_spec(transaction, self._terms)
+                settle_spec(transaction, terms)
             self.table = self._loaded()
+
+    def _present_terms(self) -> tuple[PartitionTerm, ...]:
+        return with_newer_names(self._terms, self.table.schema(), self.renames)
 
 
 class _Append:
@@ -307,7 +314,8 @@ def _create(
 ) -> None:
     """Create table and namespace; another process may do the same meanwhile."""
     schema = iceberg_columns(columns)
-    check_spec(terms, schema)
+    if has_columns(terms, schema):
+        check_spec(terms, schema)
     _create_namespace(catalog, identifier[0])
     properties = TABLE_PROPERTIES | {TOPIC_ID_PROPERTY: topic_id}
     with (
@@ -316,7 +324,8 @@ def _create(
             identifier, schema=schema, properties=properties
         ) as transaction,
     ):
-        settle_spec(transaction, terms)
+        if has_columns(terms, schema):
+            settle_spec(transaction, terms)
 
 
 def _create_namespace(catalog: Catalog, namespace: str) -> None:
