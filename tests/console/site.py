@@ -16,6 +16,7 @@ from bs4 import BeautifulSoup
 
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.config.table_place import TablePlace
 from wirekafka.console.sampler import Sampler
 from wirekafka.console.service import console_server
 from wirekafka.console.settings import ConsoleSettings, Prices
@@ -134,6 +135,7 @@ def console(
     allow_changes: bool = False,
     prices: Prices | None = None,
     schema_registry: str | None = None,
+    tables: TablePlace | None = None,
 ) -> Iterator[Site]:
     """A console of a cluster, and a visitor."""
     settings = ConsoleSettings(
@@ -143,6 +145,7 @@ def console(
         allow_changes=allow_changes,
         prices=prices or Prices(),
         schema_registry=schema_registry,
+        tables=tables,
     )
     server = console_server(settings, Sampler)
     server.start()

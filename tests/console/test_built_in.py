@@ -146,6 +146,26 @@ def test_users_log_in_to_a_secured_broker_and_to_its_schema_registry(tmp_path: P
         assert page.words("section pre") == '{ "type": "number" }'
 
 
+def test_tables_of_topics_are_shown_with_their_newest_rows(tmp_path: Path) -> None:
+    served = Served(tmp_path / "data", "--tables", str(tmp_path / "tables"))
+    with served.serving:
+        options = {"wirekafka.table.mode": "key_value", "wirekafka.table.target.lag.ms": "0"}
+        admin = AdminClient({"bootstrap.servers": served.bootstrap})
+        admin.create_topics([NewTopic("orders", 1, config=options)])["orders"].result()
+        producer = Producer({"bootstrap.servers": served.bootstrap})
+        producer.produce("orders", b"a book")
+        producer.flush()
+
+        def row() -> list[str]:
+            return next(iter(served.site.get("/tables").rows("#tables")), [])
+
+        assert eventually(lambda: row()[:4] == ["orders", "running", "0", "0 ms"], timeout_s=60)
+        page = served.site.get("/tables/orders")
+        assert page.rows("#partitions") == [["0", "1", "0", "1", "0"]]
+        [newest] = page.rows("section[aria-labelledby=newest]")
+        assert newest[4] == "a book"
+
+
 def test_a_listener_with_certificates_needs_a_file(tmp_path: Path) -> None:
     settings = ["listeners=SSL://127.0.0.1:0", "security.inter.broker.protocol=SSL"]
     words = [word for each in settings for word in ("--set", each)]

@@ -177,7 +177,7 @@ STORED: Mapping[str, str] = {
     ),
     "registry/writer.py": "MemoryWriter.entries",
     "server/tabling/feed.py": "TableFeed._topics TableFeed.deleted TableFeed.led",
-    "server/tabling/tabling.py": "Tabling.progress Tabling.reports",
+    "server/tabling/tabling.py": "Tabling.reports Tabling._ends Tabling._released",
 }
 """Of topics, groups, offsets, transactions, ACLs and other state that the cluster stores: it takes
 rights to add to them, they are on the disk, and deletion and expiry free them."""

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from wirekafka.cli.output import CommandConfig
+from wirekafka.cli.tables import CatalogName, CatalogProperties, Namespace, table_place
 from wirekafka.client.client import Client, CliError
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
@@ -49,6 +50,13 @@ def command(
         str | None,
         typer.Option(metavar="URL", help="A schema registry, to decode keys and values by."),
     ] = None,
+    tables: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where the Iceberg tables of topics are, to show them."),
+    ] = None,
+    namespace: Namespace = "redpanda",
+    catalog_name: CatalogName = "wirekafka",
+    catalog_properties: CatalogProperties = None,
 ) -> None:
     """Serve web pages about a Kafka cluster until Ctrl-C, SIGTERM or SIGHUP.
 
@@ -68,6 +76,9 @@ def command(
     handler.setFormatter(TextFormatter("%(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level="INFO")
     config = ClientConfig.read(command_config) if command_config else None
+    place = None
+    if tables is not None:
+        place = table_place(tables, namespace, catalog_name, catalog_properties)
     settings = ConsoleSettings(
         bootstrap=bootstrap,
         address=Address(host, port),
@@ -76,6 +87,7 @@ def command(
         hosts=frozenset(allow_host or ()),
         prices=Prices(disk=disk_price, tier=tier_price),
         schema_registry=schema_registry or (config.sources.text(URL) if config else None),
+        tables=place,
     )
     registry_of(settings)  # A URL that is none is reported now, not to the first visitor.
     if not settings.asks_for_login:

@@ -17,6 +17,7 @@ from wirekafka.cli.sources import KeyPrefix, TierUrl, opened_log
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.configurations import TOPIC, described
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.config.table_place import TablePlace
 from wirekafka.log.checkpoints import uuid_text
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Print size, lag, last commit, dead letters and state of tables; of TOPIC by partition."""
-    with _opened(tables, catalog_name, catalog_properties) as catalog:
+    with _opened(table_place(tables, namespace, catalog_name, catalog_properties)) as catalog:
         found = _summaries(catalog, namespace, topic)
         states = _states(catalog, found)
     lags: dict[str, TableLag] = {}
@@ -178,7 +179,7 @@ def verify(
         "is_compacted": compacted,
     }
     with (
-        _opened(tables, catalog_name, catalog_properties) as catalog,
+        _opened(table_place(tables, namespace, catalog_name, catalog_properties)) as catalog,
         _log(data, tier, key_prefix, bootstrap, command_config) as log,
         _progress() as advance,
     ):
@@ -214,7 +215,7 @@ def rebuild(
     The worker of a broker that runs notices within a minute, and creates the table anew, with the
     columns and partitions that the topic has now, from the first record that the log still has.
     """
-    with _opened(tables, catalog_name, catalog_properties) as catalog:
+    with _opened(table_place(tables, namespace, catalog_name, catalog_properties)) as catalog:
         from wirekafka.translation.rebuild import older_name, set_aside
 
         [found] = _summaries(catalog, namespace, topic)
@@ -232,22 +233,29 @@ def rebuild(
     )
 
 
+def table_place(
+    url: str, namespace: str, catalog_name: str, properties: Sequence[str] | None
+) -> TablePlace:
+    """The place that options name. Raises CliError."""
+    pairs = [each.partition("=") for each in properties or ()]
+    if wrong := [key for key, equals, _ in pairs if not equals]:
+        raise CliError(f"--catalog {wrong[0]}: expected KEY=VALUE")
+    if "://" not in url and not Path(url).is_dir():
+        raise CliError(f"there is no directory {url}")
+    return TablePlace(url, namespace, catalog_name, {key: value for key, _, value in pairs})
+
+
 @contextmanager
-def _opened(url: str, name: str, properties: Sequence[str] | None) -> Iterator[Catalog]:
-    """The catalog at a URL. Raises CliError, also for problems of the tables in the block."""
+def _opened(place: TablePlace) -> Iterator[Catalog]:
+    """The catalog of a place. Raises CliError, also for problems of the tables in the block."""
     try:
         from wirekafka.reader import ReaderError
         from wirekafka.tables.iceberg.catalog import open_catalog
         from wirekafka.tables.iceberg.problems import CatalogProblem, WrongTable
     except ModuleNotFoundError as error:
         raise CliError(f"{error}: pip install 'wirekafka[iceberg]'") from None
-    pairs = [each.partition("=") for each in properties or ()]
-    if wrong := [key for key, equals, _ in pairs if not equals]:
-        raise CliError(f"--catalog {wrong[0]}: expected KEY=VALUE")
-    if "://" not in url and not Path(url).is_dir():
-        raise CliError(f"there is no directory {url}")
     try:
-        yield open_catalog(url, name=name, properties={key: value for key, _, value in pairs})
+        yield open_catalog(place.url, name=place.catalog_name, properties=place.catalog_properties)
     except (CatalogProblem, ReaderError, ValueError, WrongTable) as error:
         raise CliError(str(error)) from error
 

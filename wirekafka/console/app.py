@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -31,6 +31,9 @@ from wirekafka.console.pages import (
 from wirekafka.console.pages.page import PageError, Pages
 from wirekafka.console.render import Renderer
 from wirekafka.console.settings import ConsoleSettings
+
+if TYPE_CHECKING:
+    from wirekafka.console.table_reads import TableReads
 
 SECTIONS: Sequence[ModuleType] = (
     overview,
@@ -65,7 +68,7 @@ def create(settings: ConsoleSettings, accounts: SessionAccounts) -> Starlette:
     sections = sections_of(settings)
     renderer = Renderer([module.LINK for module in sections])
     renderer.warm_up()
-    pages = Pages(settings, accounts, renderer)
+    pages = Pages(settings, accounts, renderer, _tables_of(settings))
     routes = [pages.route(entry) for module in sections for entry in module.ENTRIES]
     application = Starlette(
         routes=[
@@ -81,11 +84,24 @@ def create(settings: ConsoleSettings, accounts: SessionAccounts) -> Starlette:
 
 def sections_of(settings: ConsoleSettings) -> Sequence[ModuleType]:
     """The modules of the pages that a console has."""
-    if settings.schema_registry is None:
-        return SECTIONS
-    from wirekafka.console.pages import schema_changes
+    sections = list(SECTIONS)
+    if settings.tables is not None:
+        from wirekafka.console.pages import topic_tables
 
-    return (*SECTIONS[:2], schema_changes, *SECTIONS[2:])
+        sections.insert(2, topic_tables)
+    if settings.schema_registry is not None:
+        from wirekafka.console.pages import schema_changes
+
+        sections.insert(2, schema_changes)
+    return sections
+
+
+def _tables_of(settings: ConsoleSettings) -> TableReads | None:
+    if settings.tables is None:
+        return None
+    from wirekafka.console.table_reads import TableReads
+
+    return TableReads(settings.tables)
 
 
 def _not_found(pages: Pages) -> Any:

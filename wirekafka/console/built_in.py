@@ -27,7 +27,9 @@ from wirekafka.config.own import (
     SCHEMA_REGISTRY_CERTIFICATE,
     console_allows_changes,
     console_listener,
+    tables_url,
 )
+from wirekafka.config.table_place import TablePlace
 from wirekafka.console.insight import Inside
 from wirekafka.console.sampler import Sampler
 from wirekafka.console.service import console_server
@@ -63,6 +65,7 @@ class BuiltInConsole:
         self._listener = listeners(config).bound[0]
         self._client = _client_config(config, self._listener, authority)
         self._config, self._registry = config, registry
+        self._tables = _table_place(config)
         self._server: WebServer | None = None
         self._inside: Inside | None = None
 
@@ -79,6 +82,7 @@ class BuiltInConsole:
             allow_changes=console_allows_changes(self._config.sources),
             schema_registry=None if self._registry is None else self._registry.url,
             registry_certificate=Path(certificate) if certificate else None,
+            tables=self._tables,
         )
         if address.host not in LOOPBACK:
             logger.warning("The console at http://%s is served without TLS", address)
@@ -101,6 +105,19 @@ class BuiltInConsole:
             self._inside.close()
         if self._server is not None:
             await asyncio.to_thread(self._server.stop)
+
+
+def _table_place(config: BrokerConfig) -> TablePlace | None:
+    """Where the broker's tables are; None if it has none. Raises ConfigError."""
+    if tables_url(config.sources) is None:
+        return None
+    from wirekafka.server.tabling.settings import TableSettings
+
+    settings = TableSettings.of(config)
+    assert settings is not None, "there is a URL"
+    properties = dict(settings.catalog)
+    name = properties.pop("name")
+    return TablePlace(settings.url, settings.namespace, name, properties)
 
 
 def _client_config(

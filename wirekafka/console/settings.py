@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.config.table_place import TablePlace
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -40,6 +41,8 @@ class ConsoleSettings:
     """The URL of a schema registry, or of several instances with commas between."""
     registry_certificate: Path | None = None
     """The certificate of a registry in this process, which is trusted whatever its name is."""
+    tables: TablePlace | None = None
+    """Where the Iceberg tables of topics are; None: the console does not show them."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Signs the tokens of forms; new at each start."""
 

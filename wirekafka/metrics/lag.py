@@ -49,6 +49,11 @@ class EndOffsets:
                 self._thin_out(now_ms)
         self._seen_ms = now_ms
 
+    @property
+    def first_ms(self) -> int | None:
+        """Since when the history goes, in ms; None without any."""
+        return self._times[0] if self._times else None
+
     def passed_ms(self, offset: int) -> int | None:
         """When the record at `offset` was appended, in ms; None if unknown.
 

@@ -62,6 +62,21 @@ def test_a_restarted_broker_holds_everything_until_the_worker_reports(
     run(tmp_path, monkeypatch, after)
 
 
+def test_a_paused_table_holds_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(stand: Stand) -> None:
+        id = stand.create("orders", hold="true", **_LARGE)
+        stand.append("orders", 3)
+        report = report_of("orders", id, {0: 2}, state="paused", error="it is of another log")
+        stand.worker.report(report)
+        await stand.until(lambda: stand.tabling.reports)
+        stand.clock.advance(250)
+        assert _retained(stand) == 0
+        stand.worker.report({**report, "state": "retrying"})
+        assert await stand.until(lambda: _retained(stand)) == 2
+
+    run(tmp_path, monkeypatch, test)
+
+
 def test_a_topic_that_does_not_hold_is_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

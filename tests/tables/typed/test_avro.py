@@ -6,6 +6,7 @@ import io
 import json
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -13,6 +14,7 @@ from uuid import UUID
 import fastavro
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 from tests.repetitions import repetitions
 from tests.tables.typed.avro_generated import AvroGenerator, damaged, is_column, zigzag
@@ -107,11 +109,7 @@ UNIX_NANOSECONDS = 1_700_000_000_123_456_789
             bytes(12),
         ),
         ({"type": "fixed", "name": "X", "size": 2000}, pa.binary(), bytes(2000)),
-        (
-            {"type": "array", "items": "int"},
-            pa.list_(pa.field("element", pa.int32(), nullable=False)),
-            [1, 2, 3],
-        ),
+        ({"type": "array", "items": "int"}, pa.list_(pa.field("element", pa.int32())), [1, 2, 3]),
         (
             {"type": "array", "items": ["null", "string"]},
             pa.list_(pa.field("element", pa.string())),
@@ -119,14 +117,14 @@ UNIX_NANOSECONDS = 1_700_000_000_123_456_789
         ),
         (
             record(field("int", "a"), field(["null", "int"], "b"), name="S"),
-            pa.struct([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.int32())]),
+            pa.struct([pa.field("a", pa.int32()), pa.field("b", pa.int32())]),
             {"a": 1, "b": None},
         ),
     ],
 )
 def test_each_type_has_its_column(schema: Json, arrow: pa.DataType, value: Any) -> None:
     values = values_of(record(field(schema)))
-    assert values.type == pa.struct([pa.field("f", arrow, nullable=False)])
+    assert values.type == pa.struct([pa.field("f", arrow)])
     payload = written(record(field(_plain(schema))), {"f": value})
     for count in (1, FEWEST_LANES):
         found = values.decode([payload] * count)
@@ -155,7 +153,7 @@ def test_other_unions_are_structs_with_a_field_for_each_branch_but_null() -> Non
     inner = record(field("int", "a"), name="ns.Inner")
     schema = record(field(["null", "int", inner, logical("string", "uuid")]))
     values = values_of(schema)
-    a = pa.field("a", pa.int32(), nullable=False)
+    a = pa.field("a", pa.int32())
     fields = [("int", pa.int32()), ("Inner", pa.struct([a])), ("string", pa.uuid())]
     assert values.type == pa.struct([pa.field("f", pa.struct(fields))])
     given = [None, 5, {"a": 1}, UUID_1]
@@ -333,6 +331,37 @@ def test_a_payload_that_does_not_decode_disturbs_no_other(
         assert found.failures == {count: reason}
         expected = values.decode(around).rows.to_pylist()
         assert found.rows.to_pylist() == [*expected, None, *expected]
+
+
+def test_iceberg_tables_have_each_type(tmp_path: Path) -> None:
+    inner = record(field("int", "a"), field(logical("string", "uuid"), "b"), name="Inner")
+    types: list[Json] = [
+        "boolean",
+        "int",
+        ["null", "string"],
+        "bytes",
+        FIXED,
+        logical("string", "uuid"),
+        logical("bytes", "decimal", precision=9, scale=2),
+        logical("int", "date"),
+        logical("long", "time-micros"),
+        logical("long", "timestamp-millis"),
+        logical("long", "local-timestamp-micros"),
+        {"type": "array", "items": inner},
+        {"type": "map", "values": ["null", "double"]},
+        ["null", "int", "float", {**inner, "name": "Other"}],
+    ]
+    schema = record(*(field(each, f"f{index}") for index, each in enumerate(types)))
+    generator = AvroGenerator(Random(1), is_moderate=True)
+    values = values_of(schema)
+    decoded = values.decode([generator.payload(schema) for _ in range(FEWEST_LANES)])
+    rows = pa.Table.from_arrays(decoded.rows.flatten(), schema=pa.schema(values.type))
+    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}")
+    catalog.create_namespace("redpanda")
+    table = catalog.create_table("redpanda.t", rows.schema)
+    table.append(rows)
+    assert table.scan().to_arrow().to_pylist() == rows.to_pylist()
+    catalog.close()
 
 
 def test_lists_of_any_length_are_decoded() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.repetitions import repetitions
-from tests.tables.typed.avro_generated import AvroGenerator, damaged, shown
+from tests.tables.typed.avro_generated import AvroGenerator, damaged, is_column, shown
 from wirekafka.schemas.avro.schema import parse
 from wirekafka.schemas.schema import ValueMismatch
 from wirekafka.tables.typed.avro import Avro
@@ -29,7 +29,7 @@ def test_generated_payloads_have_the_rows_and_failures_of_the_slow_decoder() -> 
         payloads = [generator.payload(json_schema) for _ in range(random.choice((32, 32, 150)))]
         rate = random.choice((0, 0.05, 1))
         payloads = [damaged(random, each) if random.random() < rate else each for each in payloads]
-        if json_schema == "null":
+        if not is_column(json_schema):
             continue
         compare(json_schema, payloads, seed)
 

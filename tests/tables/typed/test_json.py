@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from wirekafka.schemas.json.schema import parse
 from wirekafka.schemas.schema import Dependency
-from wirekafka.tables.typed.assembly import MAX_COLUMNS, MAX_DEPTH
+from wirekafka.tables.typed import assembly, json_plan
 from wirekafka.tables.typed.formats import typed_values
 from wirekafka.tables.typed.values import DecodedValues, TypedValues, UnsupportedSchema
 
@@ -324,24 +324,26 @@ def test_schemas_that_no_table_can_have_are_refused_with_the_place(
     assert str(raised.value).startswith(reason)
 
 
-def test_schemas_of_too_many_or_too_deep_columns_are_refused() -> None:
-    names = [f"n{i}" for i in range(40)]
-    doubled = {
-        one: of(a={"$ref": f"#/definitions/{other}"}, b={"$ref": f"#/definitions/{other}"})
-        for one, other in pairwise(names)
-    }
-    wide = {"$ref": "#/definitions/n0", "definitions": {**doubled, "n39": STRING}}
-    with pytest.raises(UnsupportedSchema, match=f"more than {MAX_COLUMNS} columns"):
-        values_of(wide)
-    referred = {
-        one: {"allOf": [{"$ref": f"#/definitions/{other}"}] * 2} for one, other in pairwise(names)
-    }
+def test_schemas_of_too_many_or_too_deep_columns_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(assembly, "MAX_COLUMNS", 200)
+    monkeypatch.setattr(json_plan, "_MAX_VISITS", 500)
+    names = [f"n{i}" for i in range(30)]
+    definitions: dict[str, Any] = {names[-1]: of(x=STRING)}
+    for one, other in pairwise(names):
+        inner = {"$ref": f"#/definitions/{other}"}
+        definitions[one] = of(a=inner, b=inner)
+    with pytest.raises(UnsupportedSchema, match="more than 200 columns"):
+        values_of({"$ref": "#/definitions/n0", "definitions": definitions})
+    for one, other in pairwise(names):
+        definitions[one] = {"allOf": [{"$ref": f"#/definitions/{other}"}] * 2}
     with pytest.raises(UnsupportedSchema, match="too complex"):
-        values_of({"$ref": "#/definitions/n0", "definitions": {**referred, "n39": of(x=STRING)}})
+        values_of({"$ref": "#/definitions/n0", "definitions": definitions})
     deep: dict[str, Any] = {"type": "string"}
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(assembly.MAX_DEPTH + 1):
         deep = of(x=deep)
-    with pytest.raises(UnsupportedSchema, match=f"more than {MAX_DEPTH} levels"):
+    with pytest.raises(UnsupportedSchema, match=f"more than {assembly.MAX_DEPTH} levels"):
         values_of(deep)
 
 
@@ -442,6 +444,15 @@ def test_payload_of_many_empty_objects_fails_in_bounded_memory() -> None:
     assert found.failures == {1: "many has too many elements for its size"}
     assert getrusage(RUSAGE_SELF).ru_maxrss - before < 256 << 10
     assert len(found.rows[2]["many"]) == 90
+
+
+@settings(max_examples=100, deadline=None)
+@given(payload=st.binary(max_size=30) | st.text(alphabet='{}[]":,x1e-.tfn \\u', max_size=12))
+def test_any_payload_has_a_row_or_a_failure(payload: bytes | str) -> None:
+    broken = payload.encode() if isinstance(payload, str) else payload
+    schema = of(x=of(y=INTEGER), z={"type": "array", "items": STRING})
+    found = decoded(schema, {"x": {"y": 1}}, broken, {"z": ["a"]})
+    assert set(found.failures) <= {1}
 
 
 MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(

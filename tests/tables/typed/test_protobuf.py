@@ -16,15 +16,15 @@ import pyarrow as pa
 import pytest
 from google.protobuf import json_format, message_factory, text_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.schemas.protobuf_generator import source_of
 from wirekafka.schemas.protobuf.schema import ProtobufSchema, parse
-from wirekafka.schemas.schema import ValueMismatch
-from wirekafka.tables.typed.assembly import MAX_COLUMNS, MAX_DEPTH
+from wirekafka.schemas.schema import Dependency, ValueMismatch
+from wirekafka.tables.typed import assembly
 from wirekafka.tables.typed.formats import typed_values
 from wirekafka.tables.typed.protobuf import indexes_of, message_indexes
 from wirekafka.tables.typed.values import UnsupportedSchema
@@ -210,6 +210,13 @@ def test_field_may_have_the_name_of_a_method_or_a_keyword() -> None:
     assert _row(schema, payload) == expected
 
 
+def test_messages_of_imported_files_have_columns() -> None:
+    imported = 'syntax = "proto3"; package lib; message Line { int32 x = 1; }'
+    source = 'syntax = "proto3"; import "line.proto"; message M { repeated lib.Line lines = 1; }'
+    schema = parse(source, [Dependency("line.proto", imported)])
+    assert _row(schema, b"\x0a\x02\x08\x05\x0a\x00") == {"lines": [{"x": 5}, {"x": 0}]}
+
+
 def test_fields_that_the_schema_does_not_have_are_ignored() -> None:
     newer = parse('syntax = "proto3"; message M { int32 x = 1; string y = 2; M deeper = 3; }')
     payload = _payload(newer, {"x": 1, "y": "z", "deeper": {"x": 2}})
@@ -276,16 +283,48 @@ def test_schemas_that_no_table_can_have_are_named(source: str, reason: str) -> N
     assert str(raised.value) == reason
 
 
-def test_schemas_with_too_many_or_too_deep_columns_are_refused() -> None:
+def test_schemas_with_too_many_or_too_deep_columns_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(assembly, "MAX_COLUMNS", 200)
     wide = "".join(
         f"message M{i} {{ optional M{i + 1} a = 1; optional M{i + 1} b = 2; }}" for i in range(30)
     )
-    with pytest.raises(UnsupportedSchema, match=f"more than {MAX_COLUMNS} columns"):
+    with pytest.raises(UnsupportedSchema, match="more than 200 columns"):
         typed_values(parse(f'syntax = "proto2"; {wide} message M30 {{ optional int32 x = 1; }}'))
-    deep = "".join(f"message M{i} {{ optional M{i + 1} a = 1; }}" for i in range(MAX_DEPTH))
-    end = f"message M{MAX_DEPTH} {{ optional int32 x = 1; }}"
-    with pytest.raises(UnsupportedSchema, match=f"more than {MAX_DEPTH} levels"):
+    depth = assembly.MAX_DEPTH
+    deep = "".join(f"message M{i} {{ optional M{i + 1} a = 1; }}" for i in range(depth))
+    end = f"message M{depth} {{ optional int32 x = 1; }}"
+    with pytest.raises(UnsupportedSchema, match=f"more than {depth} levels"):
         typed_values(parse(f'syntax = "proto2"; {deep} {end}'))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 1 << 40),
+    changes=st.lists(st.tuples(st.integers(0, 999), st.integers(0, 255)), max_size=4),
+)
+def test_damaged_payload_has_a_row_if_the_library_reads_it(
+    seed: int, changes: list[tuple[int, int]]
+) -> None:
+    message_class = _message_class(SCHEMA)
+    message = message_class()
+    _fill(message, Random(seed))
+    payload = bytearray(message.SerializeToString())
+    for position, byte in changes:
+        if payload:
+            payload[position % len(payload)] = byte
+    decoded = typed_values(SCHEMA).decode([b"", bytes(payload), b"\x18\x05"])
+    decoded.rows.validate(full=True)
+    assert set(decoded.failures) <= {1}
+    assert [each["an_int32"].as_py() for each in (decoded.rows[0], decoded.rows[2])] == [0, 5]
+    try:
+        message_class.FromString(bytes(payload))
+    except DecodeError:
+        assert 1 in decoded.failures
+    else:  # A time may be out of range, and a number not be one.
+        reason = decoded.failures.get(1, "")
+        assert reason == "" or reason.endswith("out of range") or "no JSON" in reason
 
 
 def test_indexes_name_a_message() -> None:
@@ -348,7 +387,7 @@ def test_payload_of_many_sparse_messages_fails_before_its_columns_take_memory() 
 def test_large_payload_of_usual_messages_has_all_of_them() -> None:
     schema = _wide(100)
     line = {f"f{i}": 1 << 40 for i in range(0, 40, 3) if i}
-    decoded = typed_values(schema).decode([_payload(schema, {"many": [line] * 5_000})])
+    decoded = typed_values(schema).decode([_payload(schema, {"many": [line]}) * 5_000])
     assert decoded.failures == {}
     assert len(decoded.rows[0]["many"]) == 5_000
     broken = b"\x0a\xff\xff\xff\xff\x0f" + b"\xff" * 100_000
@@ -382,9 +421,14 @@ def _payload(schema: ProtobufSchema, values: dict[str, Any]) -> bytes:
     return schema.encoded(values)[1:]
 
 
+def _message_class(schema: ProtobufSchema) -> Any:
+    first = next(iter(schema.file.descriptor.message_types_by_name.values()))
+    return message_factory.GetMessageClass(first)
+
+
 def _check_against_json(schema: ProtobufSchema, random: Random, count: int) -> None:
-    descriptor = next(iter(schema.file.descriptor.message_types_by_name.values()))
-    message_class = message_factory.GetMessageClass(descriptor)
+    message_class = _message_class(schema)
+    descriptor = message_class.DESCRIPTOR
     messages = []
     for _ in range(count):
         message = message_class()

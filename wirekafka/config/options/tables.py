@@ -49,7 +49,7 @@ class TableOptions:
         internal=True,
         doc="Whether retention by time and size waits until the records are in the table. Without "
         "knowledge of the table it keeps everything, also on brokers without "
-        "`wirekafka.tables.url`. DeleteRecords does not wait.",
+        "`wirekafka.tables.url`, and while the table is paused. DeleteRecords does not wait.",
     )
     wirekafka_table_invalid_record_action = string(
         DLQ_TABLE,

@@ -28,6 +28,7 @@ from wirekafka.errors import KafkaError
 
 if TYPE_CHECKING:
     from wirekafka.client.schema_registry import SchemaRegistry
+    from wirekafka.console.table_reads import TableReads
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,8 @@ class Visit:
     prices: Prices
     registry: SchemaRegistry | None = None
     """The schema registry with the rights of the visitor; None if the console has none."""
+    tables: TableReads | None = None
+    """The tables of topics; None if the console has none. They have no rights of visitors."""
 
     def number(self, name: str, default: int) -> int:
         """A whole number of the query. Raises PageError for anything else."""
@@ -138,9 +141,14 @@ class Pages:
     """Serves entries: finds the visitor's account, and shows failures as pages."""
 
     def __init__(
-        self, settings: ConsoleSettings, accounts: SessionAccounts, renderer: Renderer
+        self,
+        settings: ConsoleSettings,
+        accounts: SessionAccounts,
+        renderer: Renderer,
+        tables: TableReads | None = None,
     ) -> None:
         self._settings, self._accounts, self._renderer = settings, accounts, renderer
+        self._tables = tables
 
     def route(self, entry: Entry) -> Route:
         """The route of an entry."""
@@ -284,6 +292,7 @@ class Pages:
             allows_changes=self._settings.allow_changes,
             prices=self._settings.prices,
             registry=account.registry,
+            tables=self._tables,
         )
 
     def _shown(self, request: Request, view: PageView, account: UserAccount | None) -> Response:

@@ -64,6 +64,23 @@
     if (cancel) cancel.addEventListener("click", () => end("Cancelled."));
   }
 
+  // Figures that go on showing what is true now: the same part of the same page, got anew.
+  function refresh(element) {
+    const url = element.dataset.refreshFrom || location.href;
+    setTimeout(async () => {
+      try {
+        const response = document.hidden ? null : await fetch(url);
+        if (response && response.ok && !response.redirected) {
+          const page = new DOMParser().parseFromString(await response.text(), "text/html");
+          const found = page.getElementById(element.id);
+          // What has the focus stays, or the keyboard would lose its place.
+          if (found && !element.contains(document.activeElement)) element.replaceChildren(...found.childNodes);
+        }
+      } catch { /* The console does not answer: the page shows what it had. */ }
+      refresh(element);
+    }, Number(element.dataset.refresh) * 1000);
+  }
+
   let isGoing = false;
   function pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -87,5 +104,6 @@
   document.addEventListener("DOMContentLoaded", () => {
     drawAll();
     document.querySelectorAll("[data-live]").forEach(live);
+    document.querySelectorAll("[data-refresh]").forEach(refresh);
   });
 })();

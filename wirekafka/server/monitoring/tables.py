@@ -71,12 +71,11 @@ class TableCollector:
         self._progress.begin()
         self._state.begin()
         for topic, partitions in tabling.led():
-            known = [tabling.progress.get((topic.name, each.index)) for each in partitions]
-            found = [each for each in known if each is not None]
+            found = [tabling.behind(topic, each) for each in partitions]
             report = tabling.report(topic)
             values: list[Value] = [
                 sum(each.lag for each in found),
-                max((each.lag_ms for each in found), default=0) / _MS,
+                max(each.behind_ms or 0 for each in found) / _MS,
                 None if report is None or not report.commit_ms else report.commit_ms / _MS,
                 0 if report is None else report.rows,
                 0 if report is None else report.dead_letters,

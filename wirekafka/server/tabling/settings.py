@@ -105,7 +105,9 @@ def _checked_url(given: str) -> str:
         if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
             raise _refused(given, "file URLs have three slashes: file:///DIR")
         return Path(unquote(parts.path)).as_uri()
-    if not parts.netloc or "@" in parts.netloc:
+    if "@" in parts.netloc:
+        raise _refused("[hidden]", "credentials belong to the catalog's properties")
+    if not parts.netloc:
         raise _refused(given, _EXPECTED)
     return given.rstrip("/")
 

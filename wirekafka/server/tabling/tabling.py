@@ -10,7 +10,7 @@ from typing import Any
 from wirekafka.broker import Broker
 from wirekafka.clock import Timer
 from wirekafka.config.own import RegistryAccess
-from wirekafka.metrics.lag import EndOffsets, lag_of
+from wirekafka.metrics.lag import Behind, EndOffsets, behind
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.tabling.feed import TableFeed, TableTopic
 from wirekafka.server.tabling.report import PAUSED, RETRYING, TableReport
@@ -20,36 +20,10 @@ from wirekafka.server.tabling.worker_process import WorkerProcess
 logger = logging.getLogger(__name__)
 
 _POLL_MS = 250
+_POLLED = 500
+"""Further partitions, 1 or 2 ms of work, for which the pause becomes longer by `_POLL_MS`."""
+_OBSERVE_MS = 1_000
 _UNKNOWN = -1
-
-
-class TableProgress:
-    """How far a table is behind one partition that is led here."""
-
-    __slots__ = ("_ends", "_since_ms", "end_offset", "lag", "lag_ms")
-
-    def __init__(self, now_ms: int):
-        self._ends = EndOffsets()
-        self._since_ms = now_ms
-        self.end_offset = _UNKNOWN
-        """Up to where the table has the partition; -1 while that is not known."""
-        self.lag = 0
-        """How many records are not in the table yet."""
-        self.lag_ms = 0
-        """How long the oldest of these has been readable: since this broker leads, at the most."""
-
-    def note(self, now_ms: int, partition: Partition, end_offset: int) -> None:
-        """Compare the partition with the offset that the table is known to have reached."""
-        readable_end = partition.last_stable_offset
-        self._ends.observe(now_ms, readable_end)
-        self.end_offset = end_offset
-        from_offset = max(end_offset, partition.start_offset)
-        self.lag = lag_of(from_offset, readable_end)
-        if self.lag == 0:
-            self.lag_ms = 0
-            return
-        appended_ms = self._ends.passed_ms(from_offset)
-        self.lag_ms = max(now_ms - (self._since_ms if appended_ms is None else appended_ms), 0)
 
 
 class Tabling:
@@ -73,8 +47,11 @@ class Tabling:
         self._is_garbled = False
         self.reports: dict[str, TableReport] = {}
         """The last report about each topic that is led here, by name."""
-        self.progress: dict[tuple[str, int], TableProgress] = {}
-        """How far the tables are, by topic and partition."""
+        self._ends: dict[tuple[str, int], EndOffsets] = {}
+        """When the partitions led here became readable up to where."""
+        self._observed_ms = 0
+        self._released: dict[tuple[str, int], Partition] = {}
+        """The partitions led here whose retention waits."""
 
         def first_line() -> bytes:
             return _encoded(settings.first_line(broker.node_id, registry()))
@@ -106,11 +83,28 @@ class Tabling:
         found = self.reports.get(topic.name)
         return found if found is not None and found.topic_id == topic.id else None
 
+    def behind(self, topic: TableTopic, partition: Partition) -> Behind:
+        """How far a table is behind a partition, as of its last report.
+
+        A record that was readable before this broker observed the partition counts from then on.
+        """
+        now_ms = self._broker.clock.now_ms()
+        report = self.report(topic)
+        end = _UNKNOWN if report is None else report.ends.get(partition.index, _UNKNOWN)
+        position = max(end, partition.start_offset)
+        appended_ms = None
+        if (ends := self._ends.get((topic.name, partition.index))) is not None:
+            ends.observe(now_ms, partition.last_stable_offset)
+            found_ms = ends.passed_ms(position)
+            appended_ms = ends.first_ms if found_ms is None else found_ms
+        return behind(position, partition.last_stable_offset, appended_ms, now_ms)
+
     def work(self) -> None:
-        """Send the worker what has changed, and note how far the tables are."""
+        """Send the worker what has changed, and let retention know what is in the tables."""
         feed = self._feed
         feed.refresh()
-        self._note_progress()
+        self._release()
+        self._observe()
         if feed.led or feed.deleted:
             self.worker.start()
         self.worker.renew()
@@ -128,7 +122,9 @@ class Tabling:
         except Exception:
             logger.exception("The worker of tables was not fed")
         if not self._is_stopped:
-            self._timer = self._broker.clock.call_later(_POLL_MS, self._fire)
+            partitions = sum(len(led) for _, led in self._feed.led)
+            pause_ms = _POLL_MS * (1 + partitions // _POLLED)
+            self._timer = self._broker.clock.call_later(pause_ms, self._fire)
 
     def _cancel(self) -> None:
         self._is_stopped = True
@@ -139,25 +135,37 @@ class Tabling:
         """A new process knows nothing, and may have to complete what another has begun."""
         self._sent, self._dropped = None, frozenset()
 
-    def _note_progress(self) -> None:
-        now_ms, known = self._broker.clock.now_ms(), self.progress
-        self.progress = {}
-        names = set()
+    def _release(self) -> None:
+        """Note up to where retention may delete the logs of topics that wait for their tables."""
+        released = {}
         for topic, partitions in self._feed.led:
-            names.add(topic.name)
+            if not topic.config.waits_for_table:
+                continue
             report = self.report(topic)
-            ends = {} if report is None else report.ends
-            for partition in partitions:
-                key = topic.name, partition.index
-                progress = known.pop(key) if key in known else TableProgress(now_ms)
-                self.progress[key] = progress
-                progress.note(now_ms, partition, ends.get(partition.index, _UNKNOWN))
-                partition.log.released_offset = progress.end_offset
-        for key in known:
-            # Not led here any more: the leader's log start offset decides what a follower deletes.
-            if (left := self._broker.partitions.get(key)) is not None:
-                left.log.released_offset = _UNKNOWN
-        for name in self.reports.keys() - names:
+            # A paused table may be of another log, such as the log before a backup was restored.
+            ends = {} if report is None or report.state == PAUSED else report.ends
+            for each in partitions:
+                each.log.released_offset = ends.get(each.index, _UNKNOWN)
+                released[topic.name, each.index] = each
+        for key in self._released.keys() - released.keys():
+            # A follower deletes what is below the leader's log start offset only.
+            self._released[key].log.released_offset = _UNKNOWN
+        self._released = released
+
+    def _observe(self) -> None:
+        """Note the ends of the partitions, and forget what is not led here any more."""
+        now_ms = self._broker.clock.now_ms()
+        if now_ms - self._observed_ms < _OBSERVE_MS:
+            return
+        self._observed_ms = now_ms
+        known, self._ends = self._ends, {}
+        for topic, partitions in self._feed.led:
+            for each in partitions:
+                key = topic.name, each.index
+                ends = self._ends[key] = known[key] if key in known else EndOffsets()
+                ends.observe(now_ms, each.last_stable_offset)
+        led = {topic.name for topic, _ in self._feed.led}
+        for name in self.reports.keys() - led:
             del self.reports[name]
 
     def _received(self, line: bytes) -> None:

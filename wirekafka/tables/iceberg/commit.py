@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import CommitTableResponse, Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate
 from pyiceberg.table.update.snapshot import ManageSnapshots
@@ -101,7 +102,7 @@ def commit_once(
         cast(Catalog, _AskedOnce(table.catalog, attempts)),
         table.config,
     )
-    transaction = asked_once.transaction()
+    transaction = _Transaction(asked_once)
     snapshot_id = stage(transaction, summary_of(marks, added))
     ManageSnapshots(transaction).create_tag(snapshot_id, TAG).commit()
     committed = transaction.commit_transaction()
@@ -113,6 +114,25 @@ def commit_once(
         table.catalog,
         committed.config,
     )
+
+
+class _Transaction(Transaction):
+    """A transaction that computes the metadata that it will commit once for each change.
+
+    pyiceberg's own copies all snapshots of the table at each look, 18 times for one commit: with
+    1,500 snapshots, a commit took 2 s.
+    """
+
+    def __init__(self, table: Table):
+        self._seen: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
+        super().__init__(table)
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """The metadata of the table with the changes so far."""
+        if self._seen is None or self._seen[0] is not self._updates:
+            self._seen = self._updates, super().table_metadata
+        return self._seen[1]
 
 
 class _AskedOnce:

@@ -65,11 +65,15 @@ def write_rows(table: Table, rows: pa.Table, layout: Schema) -> WrittenFiles:
 
 def delete_files(io: FileIO, paths: Iterable[str]) -> None:
     """Delete files that no snapshot has, as far as possible: what is left is an orphan."""
-    for path in paths:
+
+    def delete(path: str) -> None:
         try:
             io.delete(path)
         except Exception as error:
-            _logger.warning("%s was not committed and cannot be deleted: %s", path, error)
+            _logger.warning("%s is in no snapshot and cannot be deleted: %s", path, error)
+
+    for _ in ExecutorFactory.get_or_create().map(delete, paths):
+        pass
 
 
 def by_position(rows: pa.Table) -> pa.Table:

@@ -25,6 +25,8 @@ class FileColumns:
 
     def of(self, rows: pa.Table) -> pa.Table:
         """The rows; ValueError if they have a column that the layout lacks."""
+        if rows.num_rows == 0:
+            return self._types.empty_table()
         struct = self.schema.as_struct()
         type_ = pa.struct(list(self._types))
         batches = [

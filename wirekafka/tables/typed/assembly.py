@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -73,22 +74,30 @@ class ColumnBudget:
             raise UnsupportedSchema(f"{place} is nested more than {MAX_DEPTH} levels deep")
 
 
-def chunks(
-    payloads: Sequence[bytes], bytes_of: Callable[[bytes], int]
-) -> Iterator[tuple[int, Sequence[bytes]]]:
-    """Payloads in parts with their first index; `bytes_of` is the memory of one when decoded.
+@dataclass(frozen=True, slots=True)
+class PayloadChunk:
+    """Payloads that are decoded at once."""
+
+    first: int
+    """The index of the first one among all payloads."""
+    payloads: Sequence[bytes]
+    size_bytes: int
+    """The memory that they need when they are decoded."""
+
+
+def chunks(payloads: Sequence[bytes], bytes_of: Callable[[bytes], int]) -> Iterator[PayloadChunk]:
+    """Payloads in parts; `bytes_of` is the memory of one when it is decoded.
 
     A payload that needs more memory than a chunk may have is alone in its chunk.
     """
-    first, size_bytes = 0, 0
+    first, total = 0, 0
     for index, payload in enumerate(payloads):
-        decoded_bytes = bytes_of(payload)
-        size_bytes += decoded_bytes
-        if size_bytes > CHUNK_BYTES or index - first == _CHUNK_PAYLOADS:
-            if index > first:
-                yield first, payloads[first:index]
-            first, size_bytes = index, decoded_bytes
-    yield first, payloads[first:]
+        size_bytes = bytes_of(payload)
+        if index > first and (total + size_bytes > CHUNK_BYTES or index - first == _CHUNK_PAYLOADS):
+            yield PayloadChunk(first, payloads[first:index], total)
+            first, total = index, 0
+        total += size_bytes
+    yield PayloadChunk(first, payloads[first:], total)
 
 
 def joined(parts: Iterable[tuple[int, pa.StructArray, Failures]]) -> DecodedValues:

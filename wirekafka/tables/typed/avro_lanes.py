@@ -19,15 +19,16 @@ from wirekafka.tables.typed import avro_types
 from wirekafka.tables.typed.avro_types import Column, RecordColumn
 from wirekafka.tables.typed.avro_vectors import (
     PADDING_BYTES,
-    Chunk,
-    Lists,
-    Maps,
-    Numbers,
-    Optionals,
-    Rows,
-    Structs,
-    Symbols,
-    Texts,
+    FixedVector,
+    ListVector,
+    MapVector,
+    NullVector,
+    NumberVector,
+    OptionalVector,
+    PayloadChunk,
+    StructVector,
+    SymbolVector,
+    TextVector,
     Vector,
     decimals,
     uuids,
@@ -47,8 +48,8 @@ _LONGEST_BYTES = 10
 _SMALL = (np.arange(128) >> 1) ^ -(np.arange(128) & 1)
 """The value of each varint of one byte."""
 
-Read = Callable[[Chunk, Int64s, Int64s], tuple[Vector, Int64s]]
-Skip = Callable[[Chunk, Int64s, Int64s], Int64s]
+Read = Callable[[PayloadChunk, Int64s, Int64s], tuple[Vector, Int64s]]
+Skip = Callable[[PayloadChunk, Int64s, Int64s], Int64s]
 
 
 class LaneReader(NamedTuple):
@@ -75,7 +76,7 @@ def decode_lanes(record: RecordColumn) -> Callable[[Sequence[bytes]], tuple[pa.A
         count = len(payloads)
         ends = np.fromiter(map(len, payloads), np.int64, count).cumsum() + PADDING_BYTES
         data = b"".join((_PADDING, *payloads, _PADDING))
-        chunk = Chunk(data, ends, np.zeros(count, np.bool_), _FEW_STEPS)
+        chunk = PayloadChunk(data, ends, np.zeros(count, np.bool_), _FEW_STEPS)
         starts = np.empty(count, np.int64)
         starts[:1] = PADDING_BYTES
         starts[1:] = ends[:-1]
@@ -92,7 +93,7 @@ def _reader(column: Column) -> LaneReader:
         case avro_types.NothingColumn():
             return LaneReader(lambda chunk, lanes, at: (_NOTHING, at), lambda chunk, lanes, at: at)
         case avro_types.BooleanColumn():
-            return _sized(1, lambda chunk, lanes, at: _booleans(chunk, column, lanes, at))
+            return _sized(1, lambda chunk, lanes, at: _booleans(chunk, column.arrow, lanes, at))
         case avro_types.IntegerColumn():
             return _varying(lambda chunk, lanes, at: _integers(chunk, column, lanes, at))
         case avro_types.FloatColumn():
@@ -120,23 +121,23 @@ def _reader(column: Column) -> LaneReader:
     assert_never(column)
 
 
-_NOTHING = Structs(pa.struct([]), (), 0)
+_NOTHING = StructVector(pa.struct([]), (), 0)
 
 
 def _varying(read: Read) -> LaneReader:
     return LaneReader(read, lambda chunk, lanes, at: read(chunk, lanes, at)[1])
 
 
-def _sized(size_bytes: int, vector: Callable[[Chunk, Int64s, Int64s], Vector]) -> LaneReader:
+def _sized(size_bytes: int, vector: Callable[[PayloadChunk, Int64s, Int64s], Vector]) -> LaneReader:
     """Values of one size: they may end behind their lane, which is found at its end."""
 
-    def read(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         return vector(chunk, lanes, at), at + size_bytes
 
     return LaneReader(read, lambda chunk, lanes, at: at + size_bytes, size_bytes)
 
 
-def longs(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
+def longs(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
     """The varint of at most 64 bits at each position, and the positions after them."""
     first = chunk.octets.take(at, mode="clip")
     if not len(at) or first.max() < 0x80:
@@ -158,7 +159,7 @@ def longs(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def _lengthen(
-    chunk: Chunk, lanes: Int64s, at: Int64s, where: Int64s, raw: Any, ends: Int64s
+    chunk: PayloadChunk, lanes: Int64s, at: Int64s, where: Int64s, raw: Any, ends: Int64s
 ) -> None:
     """Add the ninth and the tenth byte to the varints that have them."""
     ninth = chunk.octets.take(at[where] + _WORD_BYTES, mode="clip").astype(np.uint64)
@@ -170,14 +171,14 @@ def _lengthen(
     chunk.refuse(lanes[where], has_tenth & (tenth > 1))
 
 
-def _booleans(chunk: Chunk, column: avro_types.BooleanColumn, lanes: Int64s, at: Int64s) -> Vector:
+def _booleans(chunk: PayloadChunk, arrow: pa.DataType, lanes: Int64s, at: Int64s) -> Vector:
     found = chunk.octets.take(at, mode="clip")
     chunk.refuse(lanes, found > 1)
-    return Numbers(column.arrow, found == 1)
+    return NumberVector(arrow, found == 1)
 
 
 def _integers(
-    chunk: Chunk, column: avro_types.IntegerColumn, lanes: Int64s, at: Int64s
+    chunk: PayloadChunk, column: avro_types.IntegerColumn, lanes: Int64s, at: Int64s
 ) -> tuple[Vector, Int64s]:
     values, at = longs(chunk, lanes, at)
     if len(values) and (values.min() < column.least or values.max() > column.largest):
@@ -187,54 +188,56 @@ def _integers(
     if column.factor != 1:
         values = values * column.factor
     if column.arrow.bit_width == 32:
-        return Numbers(column.arrow, values.astype(np.int32)), at
-    return Numbers(column.arrow, values), at
+        return NumberVector(column.arrow, values.astype(np.int32)), at
+    return NumberVector(column.arrow, values), at
 
 
 def _float_reader(column: avro_types.FloatColumn) -> LaneReader:
     kind, arrow = np.dtype(f"<f{column.size_bytes}"), column.arrow
 
-    def vector(chunk: Chunk, lanes: Int64s, at: Int64s) -> Vector:
-        return Numbers(arrow, chunk.items(kind, at))
+    def vector(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Vector:
+        return NumberVector(arrow, chunk.items(kind, at))
 
     return _sized(column.size_bytes, vector)
 
 
-def _texts(chunk: Chunk, arrow: pa.DataType, lanes: Int64s, at: Int64s) -> tuple[Texts, Int64s]:
+def _texts(
+    chunk: PayloadChunk, arrow: pa.DataType, lanes: Int64s, at: Int64s
+) -> tuple[TextVector, Int64s]:
     sizes, at = longs(chunk, lanes, at)
     wrong = (sizes > chunk.ends[lanes] - at) | (sizes < 0)
     if wrong.any():
         chunk.refuse(lanes, wrong)
         sizes = np.where(wrong, 0, sizes)
         at = np.minimum(at, len(chunk.data) - PADDING_BYTES)
-    return Texts(arrow, lanes, at, sizes), at + sizes
+    return TextVector(arrow, lanes, at, sizes), at + sizes
 
 
 def _uuid_reader(column: avro_types.UuidTextColumn) -> LaneReader:
-    def read(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         texts, at = _texts(chunk, column.arrow, lanes, at)
         return uuids(chunk, column.arrow, texts), at
 
     return LaneReader(read, _skip_text)
 
 
-def _skip_text(chunk: Chunk, lanes: Int64s, at: Int64s) -> Int64s:
+def _skip_text(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Int64s:
     return _texts(chunk, pa.binary(), lanes, at)[1]
 
 
 def _fixed_reader(column: avro_types.FixedColumn) -> LaneReader:
     size, arrow = column.size_bytes, column.arrow
 
-    def read(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         wrong = at > chunk.ends[lanes] - size
         if wrong.any():
             chunk.refuse(lanes, wrong)
             at = np.where(wrong, 0, at)
         if arrow == pa.binary():
-            return Texts(arrow, lanes, at, np.where(wrong, 0, size)), at + size
+            return TextVector(arrow, lanes, at, np.where(wrong, 0, size)), at + size
         if size > len(chunk.data):
-            return Rows(arrow, np.zeros((len(at), size), np.uint8)), at
-        return Rows(arrow, chunk.rows(size, at)), at + size
+            return FixedVector(arrow, np.zeros((len(at), size), np.uint8)), at
+        return FixedVector(arrow, chunk.rows(size, at)), at + size
 
     return LaneReader(read, lambda chunk, lanes, at: read(chunk, lanes, at)[1], size)
 
@@ -242,7 +245,7 @@ def _fixed_reader(column: avro_types.FixedColumn) -> LaneReader:
 def _decimal_reader(column: avro_types.DecimalColumn) -> LaneReader:
     size, arrow = column.size_bytes, column.arrow
 
-    def read(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         if size is None:
             texts, at = _texts(chunk, arrow, lanes, at)
             return decimals(chunk, arrow, texts), at
@@ -250,7 +253,7 @@ def _decimal_reader(column: avro_types.DecimalColumn) -> LaneReader:
         wrong = at > chunk.ends[lanes] - size
         chunk.refuse(lanes, wrong)
         sizes = np.where(wrong, 0, size)
-        return decimals(chunk, arrow, Texts(arrow, lanes, at, sizes)), at + sizes
+        return decimals(chunk, arrow, TextVector(arrow, lanes, at, sizes)), at + sizes
 
     return LaneReader(read, lambda chunk, lanes, at: read(chunk, lanes, at)[1], 0)
 
@@ -258,13 +261,13 @@ def _decimal_reader(column: avro_types.DecimalColumn) -> LaneReader:
 def _enum_reader(column: avro_types.EnumColumn) -> LaneReader:
     symbols = pa.array(column.symbols, pa.string())
 
-    def read(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         indexes, at = longs(chunk, lanes, at)
         wrong = (indexes < 0) | (indexes >= len(symbols))
         if wrong.any():
             chunk.refuse(lanes, wrong)
             indexes = np.where(wrong, 0, indexes)
-        return Symbols(symbols, indexes), at
+        return SymbolVector(symbols, indexes), at
 
     return _varying(read)
 
@@ -272,20 +275,23 @@ def _enum_reader(column: avro_types.EnumColumn) -> LaneReader:
 def _optional_reader(column: avro_types.OptionalColumn) -> LaneReader:
     value, null_index = _reader(column.value), column.null_index
 
-    def read(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         where, at = _branches(chunk, lanes, at)
         if len(where) == len(at):
             return value.read(chunk, lanes, at)
+        if not len(where):
+            return _nulls(column.arrow, len(at)), at
         values, after = value.read(chunk, lanes[where], at[where])
         at[where] = after
         return _spread(values, where, len(at)), at
 
-    def skip(chunk: Chunk, lanes: Int64s, at: Int64s) -> Int64s:
+    def skip(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Int64s:
         where, at = _branches(chunk, lanes, at)
-        at[where] = value.skip(chunk, lanes[where], at[where])
+        if len(where):
+            at[where] = value.skip(chunk, lanes[where], at[where])
         return at
 
-    def _branches(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
+    def _branches(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
         """Which values are not null, and the positions after the branches' indexes."""
         indexes, at = longs(chunk, lanes, at)
         if len(indexes) and (indexes.min() < 0 or indexes.max() > 1):
@@ -295,26 +301,30 @@ def _optional_reader(column: avro_types.OptionalColumn) -> LaneReader:
     return LaneReader(read, skip)
 
 
+def _nulls(arrow: pa.DataType | None, count: int) -> Vector:
+    return _NOTHING if arrow is None else NullVector(arrow, count)
+
+
 def _spread(values: Vector, where: Int64s, count: int) -> Vector:
     """Values at some of `count` places: numbers and texts are moved before they are an array."""
-    if isinstance(values, Numbers):
+    if isinstance(values, NumberVector):
         numbers, valid = np.zeros(count, values.values.dtype), np.zeros(count, np.bool_)
         numbers[where] = values.values
         valid[where] = True
-        return Numbers(values.arrow, numbers, valid)
-    if isinstance(values, Texts):
+        return NumberVector(values.arrow, numbers, valid)
+    if isinstance(values, TextVector):
         positions, sizes = np.zeros(count, np.int64), np.full(count, -1)
         lanes = np.zeros(count, np.int64)
         positions[where], sizes[where], lanes[where] = values.positions, values.sizes, values.lanes
-        return Texts(values.arrow, lanes, positions, sizes)
-    return Optionals(values, where, count)
+        return TextVector(values.arrow, lanes, positions, sizes)
+    return OptionalVector(values, where, count)
 
 
 def _union_reader(column: avro_types.UnionColumn) -> LaneReader:
     readers = [_reader(each.column) for each in column.branches]
     is_column = np.array([each.column.arrow is not None for each in column.branches])
 
-    def branches(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
+    def branches(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
         indexes, at = longs(chunk, lanes, at)
         wrong = (indexes < 0) | (indexes >= len(readers))
         if wrong.any():
@@ -322,24 +332,28 @@ def _union_reader(column: avro_types.UnionColumn) -> LaneReader:
             indexes = np.where(wrong, 0, indexes)
         return indexes, at
 
-    def read(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         indexes, at = branches(chunk, lanes, at)
         fields = []
         for index, reader in enumerate(readers):
             (where,) = (indexes == index).nonzero()
-            values, at[where] = reader.read(chunk, lanes[where], at[where])
+            values = _nulls(column.branches[index].column.arrow, len(at))
+            if len(where):
+                some, at[where] = reader.read(chunk, lanes[where], at[where])
+                values = _spread(some, where, len(at))
             if is_column[index]:
-                fields.append(_spread(values, where, len(at)))
+                fields.append(values)
         if not fields:
             return _NOTHING, at
         valid = None if is_column.all() else is_column[indexes]
-        return Structs(column.arrow, fields, len(at), valid), at
+        return StructVector(column.arrow, fields, len(at), valid), at
 
-    def skip(chunk: Chunk, lanes: Int64s, at: Int64s) -> Int64s:
+    def skip(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Int64s:
         indexes, at = branches(chunk, lanes, at)
         for index, reader in enumerate(readers):
             (where,) = (indexes == index).nonzero()
-            at[where] = reader.skip(chunk, lanes[where], at[where])
+            if len(where):
+                at[where] = reader.skip(chunk, lanes[where], at[where])
         return at
 
     return LaneReader(read, skip)
@@ -350,15 +364,15 @@ def _record_reader(column: RecordColumn) -> LaneReader:
     is_column = [each.column.arrow is not None for each in column.fields]
     arrow = column.arrow
 
-    def read(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         fields = []
         for reader, is_kept in zip(readers, is_column, strict=True):
             values, at = reader.read(chunk, lanes, at)
             if is_kept:
                 fields.append(values)
-        return (_NOTHING if arrow is None else Structs(arrow, fields, len(at))), at
+        return (_NOTHING if arrow is None else StructVector(arrow, fields, len(at))), at
 
-    def skip(chunk: Chunk, lanes: Int64s, at: Int64s) -> Int64s:
+    def skip(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Int64s:
         for reader in readers:
             at = reader.skip(chunk, lanes, at)
         return at
@@ -381,10 +395,10 @@ class _Items(NamedTuple):
 def _list_reader(column: avro_types.ListColumn) -> LaneReader:
     item, arrow = _reader(column.item), column.arrow
 
-    def read(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         items = _items(chunk, lanes, at, item)
         values, _ = item.read(chunk, lanes[items.owners], items.positions)
-        return Lists(arrow, items.counts(), values), items.after
+        return ListVector(arrow, items.counts(), values), items.after
 
     return LaneReader(read, lambda chunk, lanes, at: _items(chunk, lanes, at, item).after)
 
@@ -392,21 +406,21 @@ def _list_reader(column: avro_types.ListColumn) -> LaneReader:
 def _map_reader(column: avro_types.MapColumn) -> LaneReader:
     value, arrow = _reader(column.value), column.arrow
 
-    def skip(chunk: Chunk, lanes: Int64s, at: Int64s) -> Int64s:
+    def skip(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Int64s:
         return value.skip(chunk, lanes, _skip_text(chunk, lanes, at))
 
-    def read(chunk: Chunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         entries = _items(chunk, lanes, at, entry)
         owners = lanes[entries.owners]
         keys, positions = _texts(chunk, pa.string(), owners, entries.positions)
         values, _ = value.read(chunk, owners, positions)
-        return Maps(arrow, entries.counts(), owners, keys, values), entries.after
+        return MapVector(arrow, entries.counts(), owners, keys, values), entries.after
 
     entry = LaneReader(read, skip)
     return LaneReader(read, lambda chunk, lanes, at: _items(chunk, lanes, at, entry).after)
 
 
-def _items(chunk: Chunk, lanes: Int64s, at: Int64s, item: LaneReader) -> _Items:
+def _items(chunk: PayloadChunk, lanes: Int64s, at: Int64s, item: LaneReader) -> _Items:
     """Find the items in all blocks of lists, in lock step: the first of each, the second, …"""
     owners, positions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     at = at.copy()
@@ -433,7 +447,9 @@ def _items(chunk: Chunk, lanes: Int64s, at: Int64s, item: LaneReader) -> _Items:
     return _Items(owner, position, at)
 
 
-def _block(chunk: Chunk, lanes: Int64s, at: Int64s, least_bytes: int) -> tuple[Int64s, Int64s]:
+def _block(
+    chunk: PayloadChunk, lanes: Int64s, at: Int64s, least_bytes: int
+) -> tuple[Int64s, Int64s]:
     """The counts of the next blocks' items, and the positions after the counts."""
     counts, at = longs(chunk, lanes, at)
     (negative,) = (counts < 0).nonzero()
@@ -449,7 +465,7 @@ def _block(chunk: Chunk, lanes: Int64s, at: Int64s, least_bytes: int) -> tuple[I
 
 
 def _step(
-    chunk: Chunk,
+    chunk: PayloadChunk,
     lanes: Int64s,
     at: Int64s,
     item: LaneReader,
@@ -472,7 +488,7 @@ def _step(
         done += 1
 
 
-def _afford(chunk: Chunk, lanes: Int64s, going: Int64s) -> Int64s:
+def _afford(chunk: PayloadChunk, lanes: Int64s, going: Int64s) -> Int64s:
     """The lists that a further step is worth: few of them have few steps."""
     if 0 < len(going) < FEWEST_LANES:
         chunk.few -= 1

@@ -2,7 +2,8 @@
 
 Where Avro's specification says that a logical type is to be ignored, as a decimal without a
 precision, the column has the type below it; so it has for times in nanoseconds, for which Iceberg
-has no type before its third version, and for decimals of more than 38 digits.
+has no type before its third version, and for decimals of more than 38 digits. Every column is
+nullable, as in Redpanda: a later schema may lack a field that this one requires.
 """
 
 from __future__ import annotations
@@ -175,7 +176,7 @@ def root_record(root: AvroType) -> RecordColumn:
         column = builder.column(root)
         assert isinstance(column, RecordColumn)
         # A table has the column of each record's place, even if the value has none.
-        return column if column.arrow else RecordColumn(pa.struct([]), column.fields)
+        return column if column.arrow is not None else RecordColumn(pa.struct([]), column.fields)
     column = builder.column(root)
     if column.arrow is None:
         raise UnsupportedSchema("A value of the schema is always null: no column has its type")
@@ -211,10 +212,10 @@ class _Builder:
                 return EnumColumn(pa.string(), type.symbols, type.name.full)
             case AvroArray():
                 item = self._part(type.items, "Items of an array")
-                return ListColumn(pa.list_(_field(_ELEMENT, item)), item)
+                return ListColumn(pa.list_(pa.field(_ELEMENT, item.arrow)), item)
             case AvroMap():
                 value = self._part(type.values, "Values of a map")
-                return MapColumn(pa.map_(pa.string(), _field(_VALUE, value)), value)
+                return MapColumn(pa.map_(pa.string(), pa.field(_VALUE, value.arrow)), value)
             case AvroUnion():
                 return self._union(type)
             case AvroRecord():
@@ -237,8 +238,7 @@ class _Builder:
             return OptionalColumn(value.arrow, nulls[0], value)
         labels = branch_labels(type.branches)
         members = [NamedColumn(*each) for each in zip(labels, columns, strict=True)]
-        arrow = [pa.field(each.name, each.column.arrow) for each in members if each.column.arrow]
-        return UnionColumn(pa.struct(arrow) if arrow else None, members)
+        return UnionColumn(_struct(members), members)
 
     def _record(self, type: AvroRecord) -> RecordColumn:
         if any(type is each for each in self._around):
@@ -259,22 +259,13 @@ def branch_labels(branches: Sequence[AvroType]) -> Sequence[str]:
 
 
 def _record(members: Sequence[NamedColumn]) -> RecordColumn:
-    arrow = [_field(each.name, each.column) for each in members if each.column.arrow is not None]
-    return RecordColumn(pa.struct(arrow) if arrow else None, members)
+    return RecordColumn(_struct(members), members)
 
 
-def _field(name: str, column: Column) -> pa.Field:
-    return pa.field(name, column.arrow, nullable=is_nullable(column))
-
-
-def is_nullable(column: Column) -> bool:
-    """Whether the column has nulls: a union of several types has one for its branch null."""
-    match column:
-        case OptionalColumn():
-            return True
-        case UnionColumn():
-            return any(each.column.arrow is None for each in column.branches)
-    return False
+def _struct(members: Sequence[NamedColumn]) -> pa.StructType | None:
+    """The type of a struct with the members that have a column, if any has."""
+    arrow = [pa.field(each.name, each.column.arrow) for each in members if each.column.arrow]
+    return pa.struct(arrow) if arrow else None
 
 
 def _primitive(type: AvroPrimitive) -> Column:

@@ -40,7 +40,7 @@ _HEXADECIMAL = _hexadecimal()
 
 
 @dataclass(slots=True, eq=False)
-class Chunk:
+class PayloadChunk:
     """Joined payloads, where each ends, and which have been refused.
 
     `few` is how many more steps may be taken for the sake of a few lanes.
@@ -78,19 +78,19 @@ class Chunk:
 class Vector(Protocol):
     """The values of a type."""
 
-    def array(self, chunk: Chunk) -> pa.Array:
+    def array(self, chunk: PayloadChunk) -> pa.Array:
         """The values as an array. Payloads whose values are wrong are refused."""
 
 
 @dataclass(slots=True, eq=False)
-class Numbers:
+class NumberVector:
     """Numbers in their column's type of NumPy; `valid` is None if none of them is null."""
 
     arrow: pa.DataType
     values: NDArray[Any]
     valid: Flags | None = None
 
-    def array(self, chunk: Chunk) -> pa.Array:
+    def array(self, chunk: PayloadChunk) -> pa.Array:
         validity = None if self.valid is None else bitmap(self.valid)
         is_bits = self.values.dtype == np.bool_
         buffer = bitmap(self.values) if is_bits else pa.py_buffer(self.values)
@@ -98,18 +98,18 @@ class Numbers:
 
 
 @dataclass(slots=True, eq=False)
-class Symbols:
+class SymbolVector:
     """Indexes of an enum's symbols."""
 
     symbols: pa.StringArray
     indexes: Int64s
 
-    def array(self, chunk: Chunk) -> pa.Array:
+    def array(self, chunk: PayloadChunk) -> pa.Array:
         return self.symbols.take(pa.array(self.indexes))
 
 
 @dataclass(slots=True, eq=False)
-class Texts:
+class TextVector:
     """Strings or bytes where they lie; a size below zero stands for null."""
 
     arrow: pa.DataType
@@ -117,7 +117,7 @@ class Texts:
     positions: Int64s
     sizes: Int64s
 
-    def array(self, chunk: Chunk) -> pa.Array:
+    def array(self, chunk: PayloadChunk) -> pa.Array:
         valid = self.sizes >= 0
         sizes = self.sizes if valid.all() else np.maximum(self.sizes, 0)
         if chunk.refused.any():
@@ -132,7 +132,7 @@ class Texts:
             chunk.refuse(self.lanes, wrong)
             return self._octets(chunk, np.where(wrong, 0, sizes), valid).cast(self.arrow)
 
-    def _octets(self, chunk: Chunk, sizes: Int64s, valid: Flags) -> pa.Array:
+    def _octets(self, chunk: PayloadChunk, sizes: Int64s, valid: Flags) -> pa.Array:
         views = octet_views(chunk.data, self.positions, sizes, 0)
         validity = None if valid.all() else bitmap(valid)
         buffers = [validity, pa.py_buffer(views), pa.py_buffer(chunk.data)]
@@ -148,13 +148,13 @@ def _is_text(octets: bytes | None) -> bool:
 
 
 @dataclass(slots=True, eq=False)
-class Rows:
+class FixedVector:
     """Values of a fixed size, as rows of their bytes."""
 
     arrow: pa.DataType
     octets: NDArray[np.uint8]
 
-    def array(self, chunk: Chunk) -> pa.Array:
+    def array(self, chunk: PayloadChunk) -> pa.Array:
         buffers = [None, pa.py_buffer(np.ascontiguousarray(self.octets))]
         is_extension = isinstance(self.arrow, pa.BaseExtensionType)
         stored = self.arrow.storage_type if is_extension else self.arrow
@@ -163,14 +163,14 @@ class Rows:
 
 
 @dataclass(slots=True, eq=False)
-class Optionals:
+class OptionalVector:
     """Values of some of `count` places, in order; the other places are null."""
 
     values: Vector
     where: Int64s
     count: int
 
-    def array(self, chunk: Chunk) -> pa.Array:
+    def array(self, chunk: PayloadChunk) -> pa.Array:
         places = np.zeros(self.count, np.int64)
         places[self.where] = np.arange(len(self.where))
         is_null = np.ones(self.count, np.bool_)
@@ -179,7 +179,18 @@ class Optionals:
 
 
 @dataclass(slots=True, eq=False)
-class Structs:
+class NullVector:
+    """Nulls: a branch of a union that no payload has."""
+
+    arrow: pa.DataType
+    count: int
+
+    def array(self, chunk: PayloadChunk) -> pa.Array:
+        return pa.nulls(self.count, self.arrow)
+
+
+@dataclass(slots=True, eq=False)
+class StructVector:
     """Values of each field of a struct; `valid` is None if none of the structs is null."""
 
     arrow: pa.StructType
@@ -187,37 +198,37 @@ class Structs:
     count: int
     valid: Flags | None = None
 
-    def array(self, chunk: Chunk) -> pa.Array:
+    def array(self, chunk: PayloadChunk) -> pa.Array:
         validity = None if self.valid is None else bitmap(self.valid)
         children = [each.array(chunk) for each in self.fields]
         return pa.Array.from_buffers(self.arrow, self.count, [validity], children=children)
 
 
 @dataclass(slots=True, eq=False)
-class Lists:
+class ListVector:
     """The items of all lists in order, and how many each list has."""
 
     arrow: pa.ListType
     counts: Int64s
     items: Vector
 
-    def array(self, chunk: Chunk) -> pa.Array:
+    def array(self, chunk: PayloadChunk) -> pa.Array:
         buffers = [None, pa.py_buffer(offsets_of(self.counts))]
         children = [self.items.array(chunk)]
         return pa.Array.from_buffers(self.arrow, len(self.counts), buffers, children=children)
 
 
 @dataclass(slots=True, eq=False)
-class Maps:
+class MapVector:
     """The keys and values of all maps in order; `lanes` are those of the keys."""
 
     arrow: pa.MapType
     counts: Int64s
     lanes: Int64s
-    keys: Texts
+    keys: TextVector
     values: Vector
 
-    def array(self, chunk: Chunk) -> pa.Array:
+    def array(self, chunk: PayloadChunk) -> pa.Array:
         keys = self.keys.array(chunk)
         self._refuse_twice_the_same(chunk, keys)
         entries = pa.StructArray.from_arrays(
@@ -226,7 +237,7 @@ class Maps:
         buffers = [None, pa.py_buffer(offsets_of(self.counts))]
         return pa.Array.from_buffers(self.arrow, len(self.counts), buffers, children=[entries])
 
-    def _refuse_twice_the_same(self, chunk: Chunk, keys: pa.StringArray) -> None:
+    def _refuse_twice_the_same(self, chunk: PayloadChunk, keys: pa.StringArray) -> None:
         """Of values with the same key, the last counts: single payloads are decoded so."""
         codes = keys.dictionary_encode().indices.to_numpy()
         maps = np.repeat(np.arange(len(self.counts)), self.counts)
@@ -243,16 +254,16 @@ def offsets_of(counts: Int64s) -> NDArray[np.int32]:
     return offsets
 
 
-def uuids(chunk: Chunk, arrow: pa.DataType, texts: Texts) -> Rows:
+def uuids(chunk: PayloadChunk, arrow: pa.DataType, texts: TextVector) -> FixedVector:
     """The UUIDs in texts of 36 characters."""
     found = chunk.rows(_UUID_CHARACTERS, texts.positions)
     digits = _HEXADECIMAL[found[:, _DIGITS]]
     wrong = (digits == _NO_DIGIT).any(1) | (found[:, _HYPHENS] != ord("-")).any(1)
     chunk.refuse(texts.lanes, wrong | (texts.sizes != _UUID_CHARACTERS))
-    return Rows(arrow, (digits[:, ::2] << 4 | digits[:, 1::2]).astype(np.uint8))
+    return FixedVector(arrow, (digits[:, ::2] << 4 | digits[:, 1::2]).astype(np.uint8))
 
 
-def decimals(chunk: Chunk, arrow: pa.Decimal128Type, texts: Texts) -> Numbers:
+def decimals(chunk: PayloadChunk, arrow: pa.Decimal128Type, texts: TextVector) -> NumberVector:
     """The decimals whose bytes lie where texts do: 16 bytes at most."""
     ends, sizes = texts.positions + texts.sizes, texts.sizes
     found = chunk.rows(_DECIMAL_BYTES, ends - _DECIMAL_BYTES)[:, ::-1]
@@ -262,7 +273,7 @@ def decimals(chunk: Chunk, arrow: pa.Decimal128Type, texts: Texts) -> Numbers:
     octets = np.ascontiguousarray(np.where(missing, signs[:, None], found))
     chunk.refuse(texts.lanes, sizes > _DECIMAL_BYTES)
     chunk.refuse(texts.lanes, _has_more_digits(octets, arrow))
-    return Numbers(arrow, octets.reshape(-1).view("V16"))
+    return NumberVector(arrow, octets.reshape(-1).view("V16"))
 
 
 def _has_more_digits(octets: NDArray[np.uint8], arrow: pa.Decimal128Type) -> Flags:

@@ -45,7 +45,7 @@ class Json:
     def decode(self, payloads: Sequence[bytes]) -> DecodedValues:
         """The rows of payloads, which are JSON texts."""
         parts = chunks(payloads, _bytes_of)
-        return joined((first, *self._chunk(chunk)) for first, chunk in parts)
+        return joined((part.first, *self._chunk(part.payloads)) for part in parts)
 
     def _chunk(self, payloads: Sequence[bytes]) -> tuple[pa.StructArray, Failures]:
         failures = Failures(payloads)

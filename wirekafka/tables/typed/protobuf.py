@@ -13,9 +13,9 @@ from google.protobuf.message import DecodeError, Message
 from wirekafka.schemas.protobuf import payload as payloads_of_messages
 from wirekafka.schemas.protobuf.schema import ProtobufSchema
 from wirekafka.schemas.schema import ParsedSchema, ValueMismatch
-from wirekafka.tables.typed.assembly import Failures, chunks, joined
+from wirekafka.tables.typed.assembly import Failures, PayloadChunk, chunks, joined
 from wirekafka.tables.typed.protobuf_columns import MessageColumn, message_column
-from wirekafka.tables.typed.protobuf_memory import MessageMemory
+from wirekafka.tables.typed.protobuf_memory import MessageMemory, most_bytes
 from wirekafka.tables.typed.values import DecodedValues, Path, UnsupportedSchema
 
 message_indexes = payloads_of_messages.message_indexes
@@ -62,16 +62,17 @@ class Protobuf:
     def decode(self, payloads: Sequence[bytes]) -> DecodedValues:
         """The rows of payloads, which begin after the indexes of their message."""
         parts = chunks(payloads, self._memory.bytes_of)
-        return joined((first, *self._chunk(chunk)) for first, chunk in parts)
+        return joined((part.first, *self._chunk(part)) for part in parts)
 
-    def _chunk(self, payloads: Sequence[bytes]) -> tuple[pa.StructArray, Failures]:
-        failures = Failures(payloads)
-        messages = self._messages(payloads, failures)
+    def _chunk(self, chunk: PayloadChunk) -> tuple[pa.StructArray, Failures]:
+        failures = Failures(chunk.payloads)
+        messages = self._messages(chunk, failures)
         rows = self._column.array(messages, np.arange(len(messages)), failures)
         return rows, failures
 
-    def _messages(self, payloads: Sequence[bytes], failures: Failures) -> list[Message | None]:
-        if len(payloads) == 1 and self._memory.is_excessive(payloads[0]):
+    def _messages(self, chunk: PayloadChunk, failures: Failures) -> list[Message | None]:
+        payloads = chunk.payloads
+        if len(payloads) == 1 and chunk.size_bytes > most_bytes(payloads[0]):
             failures.add(0, f"A message {self._name} with too many messages for its size")
             return [None]
         try:

@@ -44,15 +44,12 @@ class MessageMemory:
         estimate = self._root.size_bytes + len(payload) * self._largest_ratio
         if estimate <= _EXACT_FROM_BYTES:
             return estimate
-        counted = _counted_bytes(payload, self._root, _most_bytes(payload))
+        counted = _counted_bytes(payload, self._root, most_bytes(payload))
         return min(estimate, counted + _BYTES_PER_BYTE * len(payload))
 
-    def is_excessive(self, payload: bytes) -> bool:
-        """Whether a payload needs memory out of all proportion to its size."""
-        return self.bytes_of(payload) > _most_bytes(payload)
 
-
-def _most_bytes(payload: bytes) -> int:
+def most_bytes(payload: bytes) -> int:
+    """The memory that a payload may need; more is out of all proportion to its size."""
     return CHUNK_BYTES + _EXCESSIVE_BYTES_PER_BYTE * len(payload)
 
 
@@ -80,7 +77,9 @@ def _counted_bytes(payload: bytes, root: _Kind, most_bytes: int) -> int:
             tag, position = _varint(payload, position, end)
             match tag & 7:
                 case 0:
-                    _, position = _varint(payload, position, end)
+                    while position < end and payload[position] >= 0x80:
+                        position += 1
+                    position += 1
                 case 1:
                     position += 8
                 case 5:
@@ -99,6 +98,8 @@ def _counted_bytes(payload: bytes, root: _Kind, most_bytes: int) -> int:
 
 
 def _varint(payload: bytes, position: int, end: int) -> tuple[int, int]:
+    if position < end and payload[position] < 0x80:
+        return payload[position], position + 1
     value = 0
     for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
         if position >= end:

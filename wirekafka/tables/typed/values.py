@@ -37,7 +37,7 @@ class TypedValues(Protocol):
 
     @property
     def type(self) -> pa.StructType:
-        """The columns. A field is nullable if a value may lack it."""
+        """The columns, all of them nullable, at every depth: a later schema may lack a field."""
 
     @property
     def renames(self) -> Mapping[Path, Path]:

@@ -1,0 +1,204 @@
+"""Compaction: fewer files with the same rows and marks, whatever happens at the same time."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.expressions import EqualTo, GreaterThanOrEqual
+
+from tests.tables.iceberg.deaths import deaths_at_every_step
+from tests.tables.iceberg.lake import (
+    a_table,
+    append,
+    assert_holds_its_marks,
+    files_in,
+    files_of,
+    offsets_of,
+    records,
+    rows,
+)
+from wirekafka.tables.iceberg import small_files
+from wirekafka.tables.iceberg.layout import KEY_VALUE_COLUMNS
+from wirekafka.tables.iceberg.live_files import live_files
+from wirekafka.tables.iceberg.marks import TAG, added_by
+from wirekafka.tables.iceberg.small_files import Compaction, FileSizes
+
+PAIRS = FileSizes(fewest_files=2)
+
+
+def compact(table, sizes=PAIRS):
+    """Merge all that is due; returns how many files each merge removed."""
+    compaction = Compaction(sizes)
+    table.refresh()
+    return [compaction.merge(table, group) for group in compaction.due(table.table)]
+
+
+def content_of(table):
+    """All rows by partition and offset."""
+    found = table.table.scan().to_arrow().to_pylist()
+    return sorted(found, key=lambda row: (row["redpanda"]["partition"], row["redpanda"]["offset"]))
+
+
+def with_small_files(directory, count=3, partition_spec="()"):
+    """A table with files of ten rows each."""
+    table = a_table(directory, partition_spec=partition_spec)
+    for number in range(count):
+        append(table, 10 * number, 10 * number + 10, epoch=4)
+    return table
+
+
+def meanwhile(monkeypatch, action):
+    """Let somebody else act after a compaction wrote its files, before they are committed."""
+    write = small_files.write_rows
+
+    def write_rows(*arguments):
+        written = write(*arguments)
+        monkeypatch.undo()
+        action()
+        return written
+
+    monkeypatch.setattr(small_files, "write_rows", write_rows)
+
+
+def test_small_files_become_one_with_the_same_rows_and_marks(tmp_path):
+    table = with_small_files(tmp_path)
+    append(table, 0, 5, partition=1)
+    before = content_of(table)
+    marks = table.marks
+    assert compact(table) == [4]
+    assert content_of(table) == before
+    assert (table.refresh(), len(files_of(table))) == (marks, 1)
+    snapshot = table.table.current_snapshot()
+    assert snapshot.summary.operation.value == "replace"
+    assert snapshot.summary.additional_properties["total-records"] == "35"
+    assert added_by(snapshot) == {}
+    assert table.table.refs()[TAG].snapshot_id == snapshot.snapshot_id
+    assert compact(table) == []
+
+
+def test_a_merged_file_is_sorted_by_partition_and_offset(tmp_path):
+    table = with_small_files(tmp_path)
+    append(table, 0, 5, partition=1)
+    append(table, 30, 40)
+    compact(table)
+    (path,) = files_of(table)
+    record = pq.read_table(path)["redpanda"].to_pylist()
+    positions = [(each["partition"], each["offset"]) for each in record]
+    assert positions == sorted(positions) and len(positions) == 45
+
+
+def test_files_of_different_partitions_are_not_merged(tmp_path):
+    table = with_small_files(tmp_path, 14, "(hour(redpanda.timestamp))")
+    assert sorted(compact(table)) == [2, 6, 6]
+    assert len(files_of(table)) == 3
+    assert assert_holds_its_marks(table) == {0: 140}
+
+
+def test_the_partition_of_the_newest_records_waits_for_more_files(tmp_path):
+    table = with_small_files(tmp_path, 10, "(hour(redpanda.timestamp))")
+    assert sorted(compact(table, FileSizes(fewest_files=5))) == [6]
+    assert len(files_of(table)) == 5
+
+
+def test_a_file_that_is_large_enough_stays(tmp_path):
+    table = with_small_files(tmp_path)
+    append(table, 30, 3000)
+    large = max(files_of(table), key=lambda path: path.stat().st_size)
+    assert compact(table, FileSizes(fewest_files=2, small_bytes=large.stat().st_size)) == [3]
+    assert large in files_of(table)
+
+
+def test_merged_files_have_the_target_size(tmp_path):
+    table = with_small_files(tmp_path, 6)
+    size_bytes = max(path.stat().st_size for path in files_of(table))
+    assert compact(table, FileSizes(fewest_files=2, target_bytes=3 * size_bytes)) == [3, 3]
+    assert assert_holds_its_marks(table) == {0: 60}
+
+
+def test_rows_are_merged_as_far_as_memory_goes(tmp_path):
+    table = with_small_files(tmp_path, 4)
+    one_bytes = max(each.file.record_count for each in live_files(table.table))
+    compaction = Compaction(FileSizes(fewest_files=2, memory_bytes=one_bytes))
+    (group,) = compaction.due(table.table)
+    assert compaction.merge(table, group) == 0
+    assert len(files_of(table)) == 4
+    # The file that fills the memory is not read again.
+    (group,) = compaction.due(table.table)
+    assert len(group) == 3
+
+
+def test_files_of_an_older_partition_spec_stay(tmp_path):
+    with_small_files(tmp_path, 2)
+    table = a_table(tmp_path, partition_spec="(hour(redpanda.timestamp))")
+    append(table, 20, 30)
+    append(table, 30, 40)
+    assert compact(table) == [2]
+    assert assert_holds_its_marks(table) == {0: 40}
+    assert len(files_of(table)) == 3
+
+
+def test_old_files_get_the_columns_of_today(tmp_path):
+    tags = pa.list_(pa.struct([("name", pa.string())]))
+    table = with_small_files(tmp_path, 2)
+    table.evolve(pa.schema([*KEY_VALUE_COLUMNS, ("tags", tags)]))
+    new = [record | {"tags": [{"name": "a"}]} for record in records(0, [20])]
+    table.append(pa.Table.from_pylist(new, schema=table.arrow_type), {0: (20, 21)}, {0: 4})
+    assert compact(table) == [3]
+    (path,) = files_of(table)
+    # As the file has them: pyiceberg's scan reads a null list of structs as an empty one.
+    assert pq.read_table(path)["tags"].to_pylist() == [None] * 20 + [[{"name": "a"}]]
+
+
+def test_an_append_at_the_same_time_comes_first(tmp_path, monkeypatch):
+    table = with_small_files(tmp_path)
+    meanwhile(monkeypatch, lambda: append(a_table(tmp_path, partition_spec="()"), 30, 40))
+    assert compact(table) == [3]
+    assert assert_holds_its_marks(table) == {0: 40}
+    assert len(files_of(table)) == 2
+
+
+def test_of_two_compactions_of_the_same_files_one_gives_up(tmp_path, monkeypatch):
+    table = with_small_files(tmp_path)
+    meanwhile(monkeypatch, lambda: compact(a_table(tmp_path, partition_spec="()")))
+    assert compact(table) == [0]
+    assert assert_holds_its_marks(table) == {0: 30}
+    assert len(files_of(table)) == 1
+    assert len(files_in(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("condition", [EqualTo("value", b"15"), GreaterThanOrEqual("value", b"0")])
+def test_rows_that_somebody_deletes_at_the_same_time_stay_deleted(tmp_path, monkeypatch, condition):
+    table = with_small_files(tmp_path)
+    foreign = a_table(tmp_path, partition_spec="()").table
+    meanwhile(monkeypatch, lambda: foreign.delete(condition))
+    assert compact(table) == [0]
+    table.refresh()
+    left = set(range(30)) - ({15} if isinstance(condition, EqualTo) else set(range(30)))
+    assert offsets_of(table.table) == ({0: sorted(left)} if left else {})
+    assert table.marks.ends == {0: 30}
+
+
+def test_the_partition_spec_may_change_at_the_same_time(tmp_path, monkeypatch):
+    table = with_small_files(tmp_path)
+    meanwhile(monkeypatch, lambda: a_table(tmp_path, partition_spec="(day(redpanda.timestamp))"))
+    assert compact(table) == [0]
+    assert assert_holds_its_marks(table) == {0: 30}
+
+
+def test_marks_are_kept_over_snapshots_of_others(tmp_path):
+    table = with_small_files(tmp_path)
+    table.table.append(rows(9, [500]))
+    marks = table.refresh()
+    assert compact(table) == [4]
+    assert table.refresh() == marks
+    assert append(table, 30, 40) == {0: 40}
+    assert offsets_of(table.table) == {0: list(range(40)), 9: [500]}
+
+
+def test_a_compaction_that_ends_anywhere_loses_and_doubles_nothing(tmp_path):
+    table = with_small_files(tmp_path)
+    ends = {0: 30}
+    for _ in deaths_at_every_step(lambda: compact(a_table(tmp_path, partition_spec="()"))):
+        assert assert_holds_its_marks(table) == ends
+        if len(files_of(table)) == 1:
+            end = ends[0] + 10
+            ends = append(table, ends[0], end)

@@ -1,0 +1,18 @@
+"""Where the Iceberg tables of topics are, for those who read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlace:
+    """The place of tables, their namespace, and their catalog."""
+
+    url: str
+    """A directory or the URL of a store, as in `serve --tables`."""
+    namespace: str = "redpanda"
+    catalog_name: str = "wirekafka"
+    catalog_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Properties of pyiceberg; they may have passwords."""
