@@ -12,16 +12,16 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import RegistryAccess
 from wirekafka.server.tabling import settings
-from wirekafka.server.tabling.settings import TableSettings
+from wirekafka.server.tabling.settings import TablingSettings
 
 _EXPECTED = "expected a directory, or file:///DIR, s3://BUCKET/PREFIX, gs://BUCKET, az://CONTAINER"
 _CLUSTER = "the brokers of a cluster need one catalog for tables in an object store"
 
 
-def of(directory: Path, url: str, **options: str) -> TableSettings | None:
+def of(directory: Path, url: str, **options: str) -> TablingSettings | None:
     names = {name.replace("_", "."): value for name, value in options.items()}
     config = {"log.dirs": f"{directory}/data", "wirekafka.tables.url": url, **names}
-    return TableSettings.of(BrokerConfig.of(config))
+    return TablingSettings.of(BrokerConfig.of(config))
 
 
 def test_there_are_none_without_a_url(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ _PACKAGES = ("pyiceberg", "pyarrow", "sqlalchemy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableSettings:
+class TablingSettings:
     """Where the tables of a broker's topics are, and how they are reached."""
 
     url: str
@@ -51,7 +51,7 @@ class TableSettings:
     rate_bytes: int
 
     @classmethod
-    def of(cls, config: BrokerConfig) -> TableSettings | None:
+    def of(cls, config: BrokerConfig) -> TablingSettings | None:
         """The configured settings; None if there are no tables. Raises ConfigError."""
         sources = config.sources
         given = tables_url(sources)

@@ -14,7 +14,7 @@ from wirekafka.metrics.lag import Behind, EndOffsets, behind
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.tabling.feed import TableFeed, TableTopic
 from wirekafka.server.tabling.report import PAUSED, RETRYING, TableReport
-from wirekafka.server.tabling.settings import TableSettings
+from wirekafka.server.tabling.settings import TablingSettings
 from wirekafka.server.tabling.worker_process import WorkerProcess
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,10 @@ class Tabling:
     """
 
     def __init__(
-        self, broker: Broker, settings: TableSettings, registry: Callable[[], RegistryAccess | None]
+        self,
+        broker: Broker,
+        settings: TablingSettings,
+        registry: Callable[[], RegistryAccess | None],
     ):
         """`registry` returns the schema registry of the records."""
         self._broker = broker
