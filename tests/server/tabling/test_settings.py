@@ -89,6 +89,11 @@ def test_a_rate_is_a_number(tmp_path: Path) -> None:
         of(tmp_path, "s3://bucket", wirekafka_tables_rate_bytes="1 MB")
 
 
+def test_a_namespace_has_one_level(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="namespaces have one level"):
+        of(tmp_path, "s3://bucket", wirekafka_tables_namespace="lake.raw")
+
+
 def test_brokers_of_a_cluster_need_a_common_catalog(tmp_path: Path) -> None:
     member = {
         "process_roles": "broker",
