@@ -159,6 +159,22 @@ def test_the_table_of_a_deleted_topic_is_dropped_if_the_topic_said_so(
     assert world.catalog().table_exists((NAMESPACE, "t")) is not is_dropped
 
 
+def test_the_table_of_a_topic_that_was_deleted_before_this_process_is_dropped(
+    world: TopicWorld, tables: Tables
+) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    tables.assign("t")
+    tables.run()
+    later = Tables(world)
+    later.assign(deleted=(("t", "another"), ("u", "none")))
+    later.run()
+    assert world.catalog().table_exists((NAMESPACE, "t")), "its topic had another id"
+    later.assign(deleted=(("t", world.ids["t"]),))
+    later.run()
+    assert not world.catalog().table_exists((NAMESPACE, "t"))
+
+
 def test_an_error_of_the_code_is_reported_and_tried_again(
     world: TopicWorld, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:

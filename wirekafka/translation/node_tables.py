@@ -80,12 +80,15 @@ class NodeTables:
         return (table.status for table in self._tables.values())
 
     def assign(self, assignment: Assignment) -> None:
-        """Take over what the node leads now."""
+        """Take over what the node leads now.
+
+        A deleted topic that is unknown here was another process's, which has ended meanwhile.
+        """
         present = {(each.topic, each.topic_id): each for each in assignment.topics}
         self._drops += [
             key
             for key in assignment.deleted
-            if (gone := self._tables.get(key)) is not None and gone.assignment.options["delete"]
+            if (gone := self._tables.get(key)) is None or gone.assignment.options["delete"]
         ]
         for key in self._tables.keys() - present.keys():
             del self._tables[key]
