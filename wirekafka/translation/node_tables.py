@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 _FULL_RECORDS = 1 << 18
 """So many records are committed at once, however new they are."""
+_CHECK_EVERY_S = 30.0
+"""How often a table without waiting records is looked at: somebody may have set it aside."""
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 1.0, 60.0
 
 
@@ -45,6 +47,8 @@ class _Table:
     retries: int = 0
     maintenance: dict[str, Maintenance] = field(default_factory=dict)
     """By the name of the table or of its dead letters' table."""
+    checked_s: float = 0.0
+    """When the table's marks were read last."""
 
 
 class NodeTables:
@@ -175,7 +179,7 @@ class NodeTables:
         if table.translator is None:
             return table.due_s
         if table.waiting_since_s is None:
-            return None
+            return table.checked_s + _CHECK_EVERY_S
         waiting = self._waiting_records(table)
         lag_s = 0.0 if waiting >= _FULL_RECORDS else table.target_lag_s
         return max(table.waiting_since_s + lag_s, table.due_s)
@@ -198,6 +202,9 @@ class NodeTables:
             translator.open()
             table.translator, table.target_lag_s = translator, settings.target_lag_ms / 1_000
             return Progress()
+        if table.waiting_since_s is None:
+            table.translator.check()
+            return Progress()
         return table.translator.translate(table.assignment.partitions)
 
     def _note_progress(self, table: _Table, progress: Progress) -> None:
@@ -209,7 +216,7 @@ class NodeTables:
         status.dead_letters += progress.dead_letters
         if progress.size_bytes:
             status.commit_ms = self._now_ms()
-        table.retries, table.due_s = 0, 0.0
+        table.retries, table.due_s, table.checked_s = 0, 0.0, self._now_s()
         if not progress.has_more:
             table.waiting_since_s = None
         self._note_waiting(table)

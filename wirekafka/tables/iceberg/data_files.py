@@ -8,8 +8,14 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyiceberg.io import FileIO, OutputFile
-from pyiceberg.io.pyarrow import bin_pack_arrow_table, parquet_path_to_id_mapping, schema_to_pyarrow
+from pyarrow.fs import FileSelector
+from pyiceberg.io import FileIO, OutputFile, load_file_io
+from pyiceberg.io.pyarrow import (
+    PyArrowFileIO,
+    bin_pack_arrow_table,
+    parquet_path_to_id_mapping,
+    schema_to_pyarrow,
+)
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
 from pyiceberg.schema import Schema
@@ -62,6 +68,16 @@ def write_rows(table: Table, rows: pa.Table, layout: Schema) -> WrittenFiles:
     # Parquet is compressed outside of the interpreter's lock.
     written = ExecutorFactory.get_or_create().map(write, enumerate(parts))
     return WrittenFiles(spec_id, tuple(written))
+
+
+def has_metadata(properties: Mapping[str, str], location: str) -> bool:
+    """Whether a table's metadata are at a location; False where pyiceberg cannot list files."""
+    io = load_file_io(dict(properties), location)
+    if not isinstance(io, PyArrowFileIO):
+        return False
+    scheme, netloc, path = PyArrowFileIO.parse_location(location, io.properties)
+    selector = FileSelector(f"{path}/metadata", allow_not_found=True)
+    return bool(io.fs_by_scheme(scheme, netloc).get_file_info(selector))
 
 
 def delete_files(io: FileIO, paths: Iterable[str]) -> None:
