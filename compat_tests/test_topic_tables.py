@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -170,17 +172,22 @@ def place() -> Column:
         "partition",
         "timestamp",
         "offset",
-        f.coalesce(
-            "headers", f.expr("CAST(array() AS array<struct<key string, value binary>>)")
-        ).alias("headers"),
+        "headers",
         "key",
         f.col("timestampType").alias("timestamp_type"),
     ).alias(NAMESPACE)
 
 
+@cache
+def deserializer() -> ProtobufDeserializer:
+    return ProtobufDeserializer(protobuf_class(), {"use.deprecated.format": False})
+
+
 def protobuf_row(value: bytes) -> Row:
-    """A message as the columns of a table; its index 0 is one byte behind the schema's id."""
-    message = protobuf_class().FromString(value[PREFIX_BYTES + 1 :])
+    """A message, as Confluent's deserializer reads it, in the columns of a table."""
+    place = SerializationContext("any", MessageField.VALUE)
+    message = deserializer()(value, place)
+    assert message is not None
     row: Row = {}
     for field in message.DESCRIPTOR.fields:
         found = getattr(message, field.name)
