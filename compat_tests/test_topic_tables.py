@@ -21,7 +21,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
 
-from compat_tests.apache_kafka import apache_kafka_on
 from compat_tests.spark_process import SparkProcess, spark_process
 from compat_tests.table_readers import NAMESPACE, READERS, Row, by_pyiceberg, by_spark, frame_rows
 from compat_tests.typed_values import AVRO, FORMATS, START, protobuf_class
@@ -301,28 +300,3 @@ def test_a_table_follows_ten_evolutions_while_two_versions_are_produced(
     for reader, read in READERS.items():
         assert read(lake.tables, topic) == rows, reader
     assert spark.call(by_spark, topic) == rows
-
-
-def test_apache_kafka_opens_the_directory_and_the_table_goes_on_after_it(tmp_path: Path) -> None:
-    topic, options = "flights", settings(tmp_path, free_ports(1)[0])
-    with live_broker(tmp_path / "data", *options) as bootstrap:
-        create(bootstrap, topic, "key_value")
-        produce(bootstrap, topic, iter([b"1", b"2", None]))
-        rows_of_values(tmp_path, topic, 3)
-    with apache_kafka_on([tmp_path / "data"], tmp_path) as bootstrap:
-        assert produce(bootstrap, topic, iter([b"3", b"4"])) == 2
-    with live_broker(tmp_path / "data", *options) as bootstrap:
-        produce(bootstrap, topic, iter([b"5"]))
-        values = rows_of_values(tmp_path, topic, 6)
-    assert values == [b"2", b"4", b"1", None, b"3", b"5"]
-
-
-def rows_of_values(root: Path, topic: str, count: int) -> list[bytes | None]:
-    """The values in a table of bytes, once it has so many rows."""
-
-    def values() -> list[bytes | None]:
-        found = [row["value"] for row in by_pyiceberg(root / "tables", topic)]
-        assert len(found) == count, found
-        return found
-
-    return eventually(values, 60)
