@@ -65,8 +65,10 @@ def expire_snapshots(table: Table, retention: SnapshotRetention, now_ms: int) ->
     try:
         lost.add_manifests(expired, table.io)
         table.maintenance.expire_snapshots().by_ids(identifiers).commit()
-    except (CommitFailedException, FileNotFoundError, ValueError):
-        # Perhaps because another process expired the same ones, or somebody tagged one.
+    except CommitFailedException:
+        return Expiry()
+    except (FileNotFoundError, ValueError):
+        # Perhaps because another process expired the same snapshots.
         table.refresh()
         if all(table.snapshot_by_id(each) is not None for each in identifiers):
             raise
