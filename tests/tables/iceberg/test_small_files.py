@@ -16,9 +16,10 @@ from tests.tables.iceberg.lake import (
     records,
     rows,
 )
+from tests.tables.iceberg.position_deletes import delete_positions
 from wirekafka.tables.iceberg import small_files
 from wirekafka.tables.iceberg.layout import KEY_VALUE_COLUMNS
-from wirekafka.tables.iceberg.live_files import live_files
+from wirekafka.tables.iceberg.live_files import live_files, rows_of
 from wirekafka.tables.iceberg.marks import TAG, added_by
 from wirekafka.tables.iceberg.small_files import Compaction, FileSizes
 
@@ -191,6 +192,30 @@ def test_files_that_another_process_merged_and_removed_are_passed_over(tmp_path)
         table.table.io.delete(task.file.file_path)
     assert compaction.merge(table, group) == 0
     assert assert_holds_its_marks(table) == {0: 30}
+
+
+def test_rows_that_files_of_deletes_name_are_left_out(tmp_path):
+    table = with_small_files(tmp_path)
+    task = live_files(table.table)[0]
+    first = rows_of(table.table, [task]).rows["redpanda"].to_pylist()[0]["offset"]
+    delete_positions(table.table, task, [3, 9])
+    left = [each for each in range(30) if each not in (first + 3, first + 9)]
+    assert offsets_of(table.table) == {0: left}
+    assert compact(table) == [3]
+    assert offsets_of(table.table) == {0: left}
+    assert table.refresh().ends == {0: 30}
+
+
+def test_deletes_of_rows_at_the_same_time_stay(tmp_path, monkeypatch):
+    table = with_small_files(tmp_path)
+    foreign = a_table(tmp_path, partition_spec="()").table
+    task = live_files(foreign)[0]
+    meanwhile(monkeypatch, lambda: delete_positions(foreign, task, [0]))
+    assert compact(table) == [0]
+    table.refresh()
+    assert len(offsets_of(table.table)[0]) == 29
+    assert compact(table) == [3]
+    assert len(offsets_of(table.table)[0]) == 29
 
 
 def test_marks_are_kept_over_snapshots_of_others(tmp_path):

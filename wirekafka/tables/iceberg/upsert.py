@@ -51,12 +51,12 @@ def upsert(
     `TopicTable.append` does.
     """
     assert added, "nothing to write"
-    batch = Batch.of(rows, tombstones)
+    batch = UpsertBatch.of(rows, tombstones)
     return topic_table.commit(_Upsert(batch, topic_table.table.schema()), added, epochs)
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class UpsertBatch:
     """The newest record of each key of some ranges of the log."""
 
     rows: pa.Table
@@ -68,7 +68,7 @@ class Batch:
     """Keys in order."""
 
     @classmethod
-    def of(cls, rows: pa.Table, tombstones: pa.BooleanArray) -> "Batch":
+    def of(cls, rows: pa.Table, tombstones: pa.BooleanArray) -> "UpsertBatch":
         """The newest record of each key among all rows."""
         keys, offsets = _keys(rows), _offsets(rows)
         assert keys.null_count == 0, "a record without a key is a dead letter"
@@ -98,7 +98,7 @@ class Batch:
 class _Upsert:
     """The files with rows of a batch's keys, and what is written instead of them."""
 
-    def __init__(self, batch: Batch, layout: Schema):
+    def __init__(self, batch: UpsertBatch, layout: Schema):
         self.written: WrittenFiles | None = None
         self._batch = batch
         self._layout = layout
