@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Concatenate, ParamSpec, TypeVar
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from compat_tests.spark_session import environment
@@ -58,7 +59,11 @@ def _start(packages: tuple[str, ...], options: dict[str, str]) -> None:
 
 
 def _called(function: Callable[..., T], *arguments: object, **options: object) -> T:
-    return function(_session[0], *arguments, **options)
+    try:
+        return function(_session[0], *arguments, **options)
+    except PySparkException as error:
+        # Spark's own errors hold on to its JVM, and cannot leave the process.
+        raise RuntimeError(str(error)) from None
 
 
 def _version(spark: SparkSession) -> str:

@@ -1,4 +1,4 @@
-"""Apache Kafka serves a directory whose topics are tables, which go on when wirekafka has it again."""
+"""Apache Kafka serves a directory whose topics are tables, which then go on in wirekafka."""
 
 from __future__ import annotations
 

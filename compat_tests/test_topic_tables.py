@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
 
-from compat_tests.apache_kafka import apache_kafka_on
 from compat_tests.spark_process import SparkProcess, spark_process
 from compat_tests.table_readers import NAMESPACE, READERS, Row, by_pyiceberg, by_spark, frame_rows
 from compat_tests.typed_values import AVRO, FORMATS, START, protobuf_class
@@ -170,17 +171,22 @@ def place() -> Column:
         "partition",
         "timestamp",
         "offset",
-        f.coalesce(
-            "headers", f.expr("CAST(array() AS array<struct<key string, value binary>>)")
-        ).alias("headers"),
+        "headers",
         "key",
         f.col("timestampType").alias("timestamp_type"),
     ).alias(NAMESPACE)
 
 
+@cache
+def deserializer() -> ProtobufDeserializer:
+    return ProtobufDeserializer(protobuf_class(), {"use.deprecated.format": False})
+
+
 def protobuf_row(value: bytes) -> Row:
-    """A message as the columns of a table; its index 0 is one byte behind the schema's id."""
-    message = protobuf_class().FromString(value[PREFIX_BYTES + 1 :])
+    """A message, as Confluent's deserializer reads it, in the columns of a table."""
+    place = SerializationContext("any", MessageField.VALUE)
+    message = deserializer()(value, place)
+    assert message is not None
     row: Row = {}
     for field in message.DESCRIPTOR.fields:
         found = getattr(message, field.name)
@@ -294,28 +300,3 @@ def test_a_table_follows_ten_evolutions_while_two_versions_are_produced(
     for reader, read in READERS.items():
         assert read(lake.tables, topic) == rows, reader
     assert spark.call(by_spark, topic) == rows
-
-
-def test_apache_kafka_opens_the_directory_and_the_table_goes_on_after_it(tmp_path: Path) -> None:
-    topic, options = "flights", settings(tmp_path, free_ports(1)[0])
-    with live_broker(tmp_path / "data", *options) as bootstrap:
-        create(bootstrap, topic, "key_value")
-        produce(bootstrap, topic, iter([b"1", b"2", None]))
-        rows_of_values(tmp_path, topic, 3)
-    with apache_kafka_on([tmp_path / "data"], tmp_path) as bootstrap:
-        assert produce(bootstrap, topic, iter([b"3", b"4"])) == 2
-    with live_broker(tmp_path / "data", *options) as bootstrap:
-        produce(bootstrap, topic, iter([b"5"]))
-        values = rows_of_values(tmp_path, topic, 6)
-    assert values == [b"2", b"4", b"1", None, b"3", b"5"]
-
-
-def rows_of_values(root: Path, topic: str, count: int) -> list[bytes | None]:
-    """The values in a table of bytes, once it has so many rows."""
-
-    def values() -> list[bytes | None]:
-        found = [row["value"] for row in by_pyiceberg(root / "tables", topic)]
-        assert len(found) == count, found
-        return found
-
-    return eventually(values, 60)

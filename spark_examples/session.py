@@ -95,6 +95,8 @@ def topic_tables(directory: Path) -> dict[str, str]:
         f"{catalog}.type": "jdbc",
         f"{catalog}.uri": f"jdbc:sqlite:{directory.resolve()}/catalog.db",
         f"{catalog}.warehouse": directory.resolve().as_uri(),
+        # Having looked for the catalog's tables, Iceberg keeps SQLite's file locked.
+        f"{catalog}.jdbc.init-catalog-tables": "false",
         # Each query sees the newest commit; tables are else kept as they were for 30 seconds.
         f"{catalog}.cache-enabled": "false",
     }

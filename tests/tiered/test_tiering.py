@@ -157,6 +157,25 @@ def test_closed_segments_are_read_from_the_tier_after_they_have_gone(tmp_path: P
     run(tmp_path, scenario)
 
 
+def test_the_tier_keeps_what_is_not_in_the_table_of_the_topic(tmp_path: Path) -> None:
+    async def scenario(node: TieredNode) -> None:
+        node.append()
+        await node.work()
+        config = node.log.config.changed(
+            retention_ms=0, wirekafka_table_mode="key_value", wirekafka_table_hold=True
+        )
+        node.partition.configure(config)
+        node.clock.sleep(1_000)
+        await node.work()
+        assert (node.log.first_offset, len(node.segments())) == (0, 3), "nothing is known of it"
+        node.log.released_offset = 31
+        await node.work()
+        assert (node.log.first_offset, len(node.segments())) == (30, 1)
+        assert node.log.start_offset == 45, "the tier has what is not here any more"
+
+    run(tmp_path, scenario)
+
+
 def test_a_store_that_fails_is_never_out_of_range(tmp_path: Path) -> None:
     async def scenario(node: TieredNode) -> None:
         node.append()

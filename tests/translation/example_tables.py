@@ -14,7 +14,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from wirekafka.reader import Isolation, OffsetRange, Split
 from wirekafka.tables.rows import schema
-from wirekafka.translation.stored_rows import TYPES, StoredRows
+from wirekafka.translation.comparison.stored_rows import TYPES, StoredRows
 
 NAMESPACE = "redpanda"
 RECORD_TYPE = pa.struct(

@@ -84,7 +84,7 @@ def test_records_are_committed_once_they_are_as_old_as_the_target_lag(
     tables.run()
     assert world.values("t") == [(0,)]
     assert tables.reported[-1] == ("t", TableState.RUNNING, None, {0: 1})
-    assert tables.tables.next_due_s() is None
+    assert tables.tables.next_due_s() == tables.now_s + 30
 
 
 def test_a_table_is_there_before_its_first_record(world: TopicWorld, tables: Tables) -> None:
@@ -157,6 +157,22 @@ def test_the_table_of_a_deleted_topic_is_dropped_if_the_topic_said_so(
     tables.assign(deleted=(("t", world.ids["t"]),))
     tables.run()
     assert world.catalog().table_exists((NAMESPACE, "t")) is not is_dropped
+
+
+def test_the_table_of_a_topic_that_was_deleted_before_this_process_is_dropped(
+    world: TopicWorld, tables: Tables
+) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    tables.assign("t")
+    tables.run()
+    later = Tables(world)
+    later.assign(deleted=(("t", "another"), ("u", "none")))
+    later.run()
+    assert world.catalog().table_exists((NAMESPACE, "t")), "its topic had another id"
+    later.assign(deleted=(("t", world.ids["t"]),))
+    later.run()
+    assert not world.catalog().table_exists((NAMESPACE, "t"))
 
 
 def test_an_error_of_the_code_is_reported_and_tried_again(

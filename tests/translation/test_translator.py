@@ -243,3 +243,16 @@ def test_a_renamed_field_keeps_its_column_also_for_records_of_the_older_schema(
     world.translate(world.translator("t", mode=TYPED))
     assert world.values("t", "title") == [(0, "Ada"), (1, "Ada"), (2, "Ada")]
     assert "name" not in world.rows("t")[0]
+
+
+def test_a_table_of_keys_has_the_newest_record_of_each(world: TopicWorld) -> None:
+    world.create("t")
+    world.produce("t", [b"1", b"2", b"3"], keys=[b"a", b"b", b"a"])
+    translator = world.translator("t", write="upsert")
+    world.translate(translator)
+    assert world.values("t", "key", "value") == [(1, b"b", b"2"), (2, b"a", b"3")]
+    world.produce("t", [None, b"4", b"lost"], keys=[b"a", b"c", None])
+    world.translate(translator)
+    assert world.values("t", "key", "value") == [(1, b"b", b"2"), (4, b"c", b"4")]
+    [dead] = world.rows("t~dlq")
+    assert dead["offset"] == 5 and "no key" in dead["error"]

@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.catalog import Catalog
 
 from tests.translation.example_tables import TYPED, MemoryLog, Row, catalog_in, record, row, stored
-from wirekafka.translation import log_windows
+from wirekafka.translation.comparison import log_windows
 from wirekafka.translation.verification import Claim, VerificationReport, verify
 
 RECORDS = [record(partition, offset) for partition in (0, 1) for offset in range(20)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,16 @@ from wirekafka.translation.status import TableState, TableStatus
 class WorkerProcess:
     """A worker of node 1, and what it has reported so far."""
 
-    def __init__(self, world: TopicWorld, **set_up: Any):
+    def __init__(
+        self,
+        world: TopicWorld,
+        arguments: Sequence[str] = ("-m", "wirekafka.translation.worker"),
+        **set_up: Any,
+    ):
+        """`arguments` are Python's."""
         self._world = world
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "wirekafka.translation.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            [sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self._send(
             {
@@ -110,6 +115,20 @@ def test_it_ends_with_its_input(world: TopicWorld) -> None:
         assert worker.process.stdin is not None
         worker.process.stdin.close()
         assert worker.process.wait(30) == 0
+
+
+def test_it_does_not_wait_for_a_catalog_that_never_answers(world: TopicWorld) -> None:
+    world.create("t")
+    program = "import wirekafka.translation.worker as w; w._END_S = 0.5; w.main()"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        catalog = {"name": "c", "uri": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        with worker_of(world, arguments=("-c", program), catalog=catalog) as worker:
+            worker.assign("t")
+            request, _ = silent.accept()
+            with request:
+                assert worker.process.stdin is not None
+                worker.process.stdin.close()
+                assert worker.process.wait(20) == 1
 
 
 def test_a_file_beside_the_tables_has_the_state_of_each(world: TopicWorld) -> None:

@@ -309,9 +309,9 @@ def _first_users(texts: Sequence[str]) -> FirstUsers:
 def _check_tables(config: BrokerConfig) -> None:
     """Check the settings of tables, if there are any. Raises ConfigError."""
     if tables_url(config.sources) is not None:
-        from wirekafka.server.tabling.settings import TableSettings
+        from wirekafka.server.tabling.settings import TablingSettings
 
-        TableSettings.of(config)
+        TablingSettings.of(config)
 
 
 def _console(

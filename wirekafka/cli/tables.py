@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
-    from wirekafka.translation.log_windows import CheckedLog
-    from wirekafka.translation.stored_rows import StoredRows
+    from wirekafka.translation.comparison.log_windows import CheckedLog
+    from wirekafka.translation.comparison.stored_rows import StoredRows
     from wirekafka.translation.table_lag import TableLag
     from wirekafka.translation.table_summary import TableSummary, WorkerState
     from wirekafka.translation.verification import Claim, VerificationReport
@@ -397,7 +397,7 @@ def _claimed(
     """What a table is said to have, and its rows and dead letters. Raises CliError."""
     from wirekafka.tables.iceberg.layout import dead_letter_table
     from wirekafka.tables.iceberg.marks import Marks, marks_of
-    from wirekafka.translation.stored_rows import StoredRows
+    from wirekafka.translation.comparison.stored_rows import StoredRows
     from wirekafka.translation.verification import Claim
 
     # Dead letters are committed first: read second, they are complete up to the table's marks.

@@ -304,10 +304,10 @@ class Node:
         """Enable tables of topics if they are configured. Raises ConfigError."""
         if tables_url(self._config.sources) is None:
             return
-        from wirekafka.server.tabling.settings import TableSettings
+        from wirekafka.server.tabling.settings import TablingSettings
         from wirekafka.server.tabling.tabling import Tabling
 
-        settings = TableSettings.of(self._config)
+        settings = TablingSettings.of(self._config)
         assert settings is not None, "there is a URL"
         self.tabling = Tabling(self.broker, settings, lambda: self._schema_registry)
 

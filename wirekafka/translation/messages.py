@@ -76,7 +76,7 @@ class TopicAssignment:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """All topics with tables, and those deleted since the last assignment, by name and id."""
+    """All topics with tables, and by name and id the deleted topics whose tables go with them."""
 
     topics: tuple[TopicAssignment, ...] = ()
     deleted: tuple[tuple[str, str], ...] = ()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pyiceberg.catalog import Catalog
 
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.tables.iceberg.layout import dead_letter_table
+from wirekafka.tables.iceberg.maintenance import Maintenance, MaintenanceSettings
 from wirekafka.tables.iceberg.problems import CatalogProblem, WrongTable
 from wirekafka.translation.drops import drop_table
 from wirekafka.translation.messages import Assignment, TopicAssignment
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 _FULL_RECORDS = 1 << 18
 """So many records are committed at once, however new they are."""
+_CHECK_EVERY_S = 30.0
+"""How often a table without waiting records is looked at: somebody may have set it aside."""
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 1.0, 60.0
 
 
@@ -42,6 +45,10 @@ class _Table:
     due_s: float = 0.0
     """The earliest next turn: later after a problem."""
     retries: int = 0
+    maintenance: dict[str, Maintenance] = field(default_factory=dict)
+    """By the name of the table or of its dead letters' table."""
+    checked_s: float = 0.0
+    """When the table's marks were read last."""
 
 
 class NodeTables:
@@ -77,12 +84,15 @@ class NodeTables:
         return (table.status for table in self._tables.values())
 
     def assign(self, assignment: Assignment) -> None:
-        """Take over what the node leads now."""
+        """Take over what the node leads now.
+
+        A deleted topic that is unknown here was another process's, which has ended meanwhile.
+        """
         present = {(each.topic, each.topic_id): each for each in assignment.topics}
         self._drops += [
             key
             for key in assignment.deleted
-            if (gone := self._tables.get(key)) is not None and gone.assignment.options["delete"]
+            if (gone := self._tables.get(key)) is None or gone.assignment.options["delete"]
         ]
         for key in self._tables.keys() - present.keys():
             del self._tables[key]
@@ -121,7 +131,7 @@ class NodeTables:
             if (due_s := self._due_s(table)) is not None and due_s <= now_s
         ]
         if not due:
-            return None
+            return self._maintained()
         table = self._tables[min(due)[1]]
         try:
             progress = self._translate(table)
@@ -136,6 +146,27 @@ class NodeTables:
         self._note_progress(table, progress)
         return progress
 
+    def _maintained(self) -> Progress | None:
+        """Take one step of maintenance; None if none is due.
+
+        The leader of partition 0 maintains: two nodes would only hinder each other.
+        """
+        now_ms = self._now_ms()
+        for table in self._tables.values():
+            if table.translator is None or 0 not in table.assignment.partitions:
+                continue
+            for opened in table.translator.tables:
+                name = opened.identifier[-1]
+                if name not in table.maintenance:
+                    table.maintenance[name] = Maintenance(MaintenanceSettings(), now_ms)
+                if table.maintenance[name].is_due(now_ms):
+                    try:
+                        table.maintenance[name].step(opened, now_ms)
+                    except (CatalogProblem, WrongTable) as error:
+                        logger.warning("The maintenance of %s is tried again: %s", name, error)
+                    return Progress()
+        return None
+
     def _drop(self, topic: str, topic_id: str) -> None:
         """Drop the tables of a deleted topic. If that fails, they are left over: it is logged."""
         for name in (topic, dead_letter_table(topic)):
@@ -148,7 +179,7 @@ class NodeTables:
         if table.translator is None:
             return table.due_s
         if table.waiting_since_s is None:
-            return None
+            return table.checked_s + _CHECK_EVERY_S
         waiting = self._waiting_records(table)
         lag_s = 0.0 if waiting >= _FULL_RECORDS else table.target_lag_s
         return max(table.waiting_since_s + lag_s, table.due_s)
@@ -171,6 +202,9 @@ class NodeTables:
             translator.open()
             table.translator, table.target_lag_s = translator, settings.target_lag_ms / 1_000
             return Progress()
+        if table.waiting_since_s is None:
+            table.translator.check()
+            return Progress()
         return table.translator.translate(table.assignment.partitions)
 
     def _note_progress(self, table: _Table, progress: Progress) -> None:
@@ -182,7 +216,7 @@ class NodeTables:
         status.dead_letters += progress.dead_letters
         if progress.size_bytes:
             status.commit_ms = self._now_ms()
-        table.retries, table.due_s = 0, 0.0
+        table.retries, table.due_s, table.checked_s = 0, 0.0, self._now_s()
         if not progress.has_more:
             table.waiting_since_s = None
         self._note_waiting(table)

@@ -28,6 +28,7 @@ from wirekafka.tables.iceberg.problems import (
     BadSpec,
     CatalogProblem,
     MarksMoved,
+    TableGone,
     WrongTable,
 )
 from wirekafka.tables.iceberg.topic_table import TopicTable
@@ -36,6 +37,7 @@ from wirekafka.translation.chunk import RecordChunk, read_chunk
 from wirekafka.translation.history import divergence, epoch_at
 from wirekafka.translation.messages import LeaderRange
 from wirekafka.translation.problems import TablePaused, TableRetrying
+from wirekafka.translation.rebuild import settle_dead_letters
 from wirekafka.translation.rows import TranslatedRows
 from wirekafka.translation.schemas import schemas_of
 from wirekafka.translation.settings import InvalidAction, TableSettings, TableWrite
@@ -107,21 +109,44 @@ class TopicTranslator:
             if self._table is None:
                 is_key_value = self.settings.mode.kind is TableKind.KEY_VALUE
                 columns = KEY_VALUE_COLUMNS if is_key_value else typed_columns(pa.struct([]))
-                self._table = TopicTable.open(
+                table = TopicTable.open(
                     self._catalog,
                     (self._namespace, self.topic),
                     self.topic_id,
                     columns,
                     self.settings.partition_spec,
                 )
+                settle_dead_letters(table)
+                self._table = table
             self.marks = self._table.refresh()
         return self.marks
+
+    def check(self) -> None:
+        """Read the marks again; a table that is gone is created anew."""
+        with _table_problems():
+            try:
+                self.open()
+            except TableRetrying as problem:
+                if not isinstance(problem.__cause__, TableGone):
+                    raise
+                self._reopen()
+
+    def _reopen(self) -> None:
+        """Open what has taken the place of a table that is gone, or create it."""
+        logger.warning("The table of %s is gone: it is written again from the log", self.topic)
+        self._table = self._dead_letter_table = None
+        self._adoptions.clear()
+        self.open()
 
     def translate(self, partitions: Mapping[int, LeaderRange]) -> Progress:
         """Commit the next records of partitions that are led here."""
         if self._table is None:
             self.open()
-        ranges = self._untranslated(partitions)
+        try:
+            ranges = self._untranslated(partitions)
+        except TablePaused:
+            self.check()  # The table may have been set aside.
+            ranges = self._untranslated(partitions)
         if not ranges:
             return Progress()
         with _table_problems():
@@ -180,7 +205,10 @@ class TopicTranslator:
             self.marks = self._write(rows, chunk.added, epochs)
         except MarksMoved:
             # Another worker was faster, or an earlier commit succeeded after all.
-            self.open()
+            self.check()
+            return Progress(has_more=True)
+        except TableGone:
+            self._reopen()
             return Progress(has_more=True)
         return Progress(
             rows=rows.table.num_rows,
@@ -262,6 +290,8 @@ class TopicTranslator:
                 DEAD_LETTER_COLUMNS,
                 DEFAULT_PARTITION_SPEC,
             )
+            assert self._table is not None
+            settle_dead_letters(self._table)
         ends = self._dead_letter_table.refresh().ends
         rows = pa.concat_tables(dead)
         added = {}
@@ -304,6 +334,8 @@ def _within(rows: pa.Table, ranges: Mapping[int, OffsetRange]) -> pa.Table:
 def _table_problems() -> Iterator[None]:
     try:
         yield
+    except TableGone as error:
+        raise TableRetrying(str(error)) from error
     except (WrongTable, BadSpec) as error:
         raise TablePaused(str(error)) from error
     except (CatalogProblem, ReaderError) as error:

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from wirekafka.reader import Split
 from wirekafka.tables.iceberg.layout import dead_letter_table
-from wirekafka.translation.log_windows import CheckedLog, Window, windows
-from wirekafka.translation.newest_records import NewestRecords, newest_records
-from wirekafka.translation.row_comparison import (
+from wirekafka.translation.comparison.log_windows import CheckedLog, Window, windows
+from wirekafka.translation.comparison.newest_records import NewestRecords, newest_records
+from wirekafka.translation.comparison.row_comparison import (
     Offsets,
     Placed,
     RowDifference,
@@ -22,7 +22,7 @@ from wirekafka.translation.row_comparison import (
     repeated,
     unequal,
 )
-from wirekafka.translation.stored_rows import LARGEST_OFFSET, StoredRows, each_range
+from wirekafka.translation.comparison.stored_rows import LARGEST_OFFSET, StoredRows, each_range
 
 MOST_KEPT = 20
 """Differences of a kind that are named; the others are counted."""

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 _NICENESS = 10
 """On a busy machine the broker gets the processor first."""
+_END_S = 30.0
+"""How long the last turn may go on without the broker, as with a catalog that never answers."""
 _STATUS_FILE_S = 2.0
 """How often the file of statuses is written at most."""
 
@@ -74,6 +76,8 @@ class Worker:
         for line in source:
             self._lines.put(line)
         self._lines.put(None)
+        time.sleep(_END_S)
+        os._exit(1)  # A commit that is cut off is looked up by the next process.
 
     def _next_assignment(self) -> Assignment | None:
         """The newest assignment, once there is one; None at the end of the input."""

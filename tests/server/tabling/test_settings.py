@@ -12,16 +12,16 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import RegistryAccess
 from wirekafka.server.tabling import settings
-from wirekafka.server.tabling.settings import TableSettings
+from wirekafka.server.tabling.settings import TablingSettings
 
 _EXPECTED = "expected a directory, or file:///DIR, s3://BUCKET/PREFIX, gs://BUCKET, az://CONTAINER"
 _CLUSTER = "the brokers of a cluster need one catalog for tables in an object store"
 
 
-def of(directory: Path, url: str, **options: str) -> TableSettings | None:
+def of(directory: Path, url: str, **options: str) -> TablingSettings | None:
     names = {name.replace("_", "."): value for name, value in options.items()}
     config = {"log.dirs": f"{directory}/data", "wirekafka.tables.url": url, **names}
-    return TableSettings.of(BrokerConfig.of(config))
+    return TablingSettings.of(BrokerConfig.of(config))
 
 
 def test_there_are_none_without_a_url(tmp_path: Path) -> None:
@@ -87,6 +87,11 @@ def test_a_url_that_cannot_work_is_refused(tmp_path: Path, url: str, reason: str
 def test_a_rate_is_a_number(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="expected a number of bytes, or 0 for no limit"):
         of(tmp_path, "s3://bucket", wirekafka_tables_rate_bytes="1 MB")
+
+
+def test_a_namespace_has_one_level(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="namespaces have one level"):
+        of(tmp_path, "s3://bucket", wirekafka_tables_namespace="lake.raw")
 
 
 def test_brokers_of_a_cluster_need_a_common_catalog(tmp_path: Path) -> None:

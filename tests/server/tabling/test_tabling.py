@@ -13,6 +13,7 @@ import pytest
 from tests.eventually import eventually_async
 from tests.server.tabling.stand import Stand, report_of, run
 from wirekafka.config.own import RegistryAccess
+from wirekafka.server.tiering.settings import LOCAL_CLASS
 
 
 def test_no_worker_runs_before_a_topic_is_a_table(
@@ -245,6 +246,37 @@ def test_a_state_of_a_table_is_logged_once(
         "The table of orders is paused: set a schema",
         "The table of orders is written again",
     ]
+
+
+@pytest.mark.parametrize("kind", ["class", "url"])
+def test_a_tiered_topic_is_written_only_if_the_worker_can_read_the_tier(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = {
+        "class": {
+            "remote.log.storage.manager.class.name": LOCAL_CLASS,
+            "rsm.config.dir": str(tmp_path / "tier"),
+        },
+        "url": {"wirekafka.tier": f"file://{tmp_path}/tier"},
+    }
+    reason = "records in tiered storage are read only if the broker has it by wirekafka.tier"
+
+    async def test(stand: Stand) -> None:
+        stand.create("tiered", of_log_remote_storage_enable="true")
+        stand.create("plain")
+        message = await stand.until(lambda: stand.last)
+        sent = {each["topic"] for each in message["topics"]}
+        if kind == "url":
+            assert sent == {"plain", "tiered"} and stand.tabling.reports == {}
+        else:
+            assert sent == {"plain"}
+            report = stand.tabling.reports["tiered"]
+            assert (report.state, report.error) == ("paused", reason)
+            assert caplog.text.count(f"The table of tiered is paused: {reason}") == 1
+
+    enabled = {"remote.log.storage.system.enable": "true"}
+    (tmp_path / "tier").mkdir()
+    run(tmp_path, monkeypatch, test, **enabled, **place[kind])
 
 
 def test_output_that_is_no_report_is_passed_over(

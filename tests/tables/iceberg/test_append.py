@@ -92,7 +92,20 @@ def test_files_are_sorted_by_partition_and_offset_and_compressed_by_zstd(tmp_pat
     found = pq.read_table(path)["redpanda"].to_pylist()
     order = [(record["partition"], record["offset"]) for record in found]
     assert order == [(0, 0), (0, 5), (1, 1), (1, 2), (1, 3)]
-    assert pq.read_metadata(path).row_group(0).column(0).compression == "ZSTD"
+    columns = pq.read_metadata(path).row_group(0)
+    assert columns.column(0).compression == "ZSTD"
+    assert columns.column(1).path_in_schema == "redpanda.timestamp"
+    assert "DELTA_BINARY_PACKED" in columns.column(1).encodings
+
+
+def test_the_codec_of_a_tables_properties_is_used(tmp_path):
+    table = a_table(tmp_path, partition_spec="()")
+    with table.table.transaction() as transaction:
+        transaction.set_properties({"write.parquet.compression-codec": "uncompressed"})
+    append(table, 0, 10)
+    (path,) = files_of(table)
+    assert pq.read_metadata(path).row_group(0).column(0).compression == "UNCOMPRESSED"
+    assert assert_holds_its_marks(table) == {0: 10}
 
 
 def test_rows_are_divided_into_partitions_by_hour(tmp_path):

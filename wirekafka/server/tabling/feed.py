@@ -47,8 +47,10 @@ def table_topics(broker: Broker) -> Iterator[TableTopic]:
 class TableFeed:
     """The partitions to write to tables, read when they are asked for."""
 
-    def __init__(self, broker: Broker):
+    def __init__(self, broker: Broker, tier: str | None):
+        """`tier` is the URL of tiered storage; None without, or if the broker has it by a class."""
         self._broker = broker
+        self._tier = tier
         self._generation = -1
         self._config: object = None
         self._topics: list[TableTopic] = []
@@ -69,6 +71,10 @@ class TableFeed:
             (topic, partitions) for topic in self._topics if (partitions := self._led_of(topic))
         ]
 
+    def unreadable(self) -> list[TableTopic]:
+        """The topics led here whose oldest records the worker cannot read: they are not sent."""
+        return [topic for topic, _ in self.led if self._is_unreadable(topic)]
+
     def topics(self) -> list[dict[str, Any]]:
         """The entries of the worker's message, one for each topic."""
         return [
@@ -82,7 +88,11 @@ class TableFeed:
                 },
             }
             for topic, partitions in self.led
+            if not self._is_unreadable(topic)
         ]
+
+    def _is_unreadable(self, topic: TableTopic) -> bool:
+        return self._tier is None and topic.config.is_tiered
 
     def _led_of(self, topic: TableTopic) -> list[Partition]:
         partitions, name, id = self._broker.partitions, topic.name, topic.image.id

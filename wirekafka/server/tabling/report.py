@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 RUNNING, PAUSED, RETRYING = "running", "paused", "retrying"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TableReport:
     """The state of a table after its last commit, or after its last failure."""
 
@@ -17,12 +17,12 @@ class TableReport:
     topic_id: str
     """In base64."""
     state: str
-    error: str | None
-    ends: Mapping[int, int]
+    error: str | None = None
+    ends: Mapping[int, int] = field(default_factory=dict)
     """Up to which offset the table has each partition."""
-    rows: int
-    dead_letters: int
-    commit_ms: int
+    rows: int = 0
+    dead_letters: int = 0
+    commit_ms: int = 0
     """When the last commit was made; 0 without any."""
 
     @classmethod

@@ -37,7 +37,7 @@ _PACKAGES = ("pyiceberg", "pyarrow", "sqlalchemy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableSettings:
+class TablingSettings:
     """Where the tables of a broker's topics are, and how they are reached."""
 
     url: str
@@ -51,7 +51,7 @@ class TableSettings:
     rate_bytes: int
 
     @classmethod
-    def of(cls, config: BrokerConfig) -> TableSettings | None:
+    def of(cls, config: BrokerConfig) -> TablingSettings | None:
         """The configured settings; None if there are no tables. Raises ConfigError."""
         sources = config.sources
         given = tables_url(sources)
@@ -73,7 +73,7 @@ class TableSettings:
         name = (sources.static_value(TABLES_CATALOG_NAME) or "").strip() or _CATALOG
         return cls(
             url=url,
-            namespace=(sources.static_value(TABLES_NAMESPACE) or "").strip() or _NAMESPACE,
+            namespace=_namespace((sources.static_value(TABLES_NAMESPACE) or "").strip()),
             catalog={**properties, "name": name},
             directories=tuple(os.path.abspath(path) for path in config.data_directories),
             tier=tier_url(sources),
@@ -150,6 +150,13 @@ def _catalog_file(config: BrokerConfig) -> Path:
         reason = f"the brokers of a cluster need one catalog for tables in an object store: {_URI}"
         raise ConfigError(_URI, None, reason, reason)
     return Path(config.data_directories[0]).absolute() / _CATALOG_FILE
+
+
+def _namespace(text: str) -> str:
+    if not text.replace("_", "").replace("-", "").isalnum() and text:
+        reason = "expected letters, digits, - and _: namespaces have one level"
+        raise ConfigError(TABLES_NAMESPACE, text, reason)
+    return text or _NAMESPACE
 
 
 def _rate_bytes(text: str | None) -> int:

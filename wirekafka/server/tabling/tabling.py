@@ -9,12 +9,12 @@ from typing import Any
 
 from wirekafka.broker import Broker
 from wirekafka.clock import Timer
-from wirekafka.config.own import RegistryAccess
+from wirekafka.config.own import TIER, RegistryAccess
 from wirekafka.metrics.lag import Behind, EndOffsets, behind
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.tabling.feed import TableFeed, TableTopic
 from wirekafka.server.tabling.report import PAUSED, RETRYING, TableReport
-from wirekafka.server.tabling.settings import TableSettings
+from wirekafka.server.tabling.settings import TablingSettings
 from wirekafka.server.tabling.worker_process import WorkerProcess
 
 logger = logging.getLogger(__name__)
@@ -24,6 +24,7 @@ _POLLED = 500
 """Further partitions, 1 or 2 ms of work, for which the pause becomes longer by `_POLL_MS`."""
 _OBSERVE_MS = 1_000
 _UNKNOWN = -1
+_UNREADABLE = f"records in tiered storage are read only if the broker has it by {TIER}"
 
 
 class Tabling:
@@ -33,11 +34,14 @@ class Tabling:
     """
 
     def __init__(
-        self, broker: Broker, settings: TableSettings, registry: Callable[[], RegistryAccess | None]
+        self,
+        broker: Broker,
+        settings: TablingSettings,
+        registry: Callable[[], RegistryAccess | None],
     ):
         """`registry` returns the schema registry of the records."""
         self._broker = broker
-        self._feed = TableFeed(broker)
+        self._feed = TableFeed(broker, settings.tier)
         self._sent: object = None
         """The topics that the present process was sent last."""
         self._dropped: frozenset[str] = frozenset()
@@ -103,6 +107,8 @@ class Tabling:
         """Send the worker what has changed, and let retention know what is in the tables."""
         feed = self._feed
         feed.refresh()
+        for topic in feed.unreadable():
+            self._note(TableReport(topic.name, topic.id, PAUSED, error=_UNREADABLE))
         self._release()
         self._observe()
         if feed.led or feed.deleted:
@@ -176,11 +182,12 @@ class Tabling:
                 self._is_garbled = True
                 logger.warning("The worker of tables has printed what is no report: %r", line[:200])
             return
-        self._log_change(self.reports.get(report.topic), report)
-        self.reports[report.topic] = report
+        self._note(report)
 
-    def _log_change(self, before: TableReport | None, report: TableReport) -> None:
-        """Log a new state or error of a table once."""
+    def _note(self, report: TableReport) -> None:
+        """Take over a report, and log a new state or error once."""
+        before = self.reports.get(report.topic)
+        self.reports[report.topic] = report
         known = (None, None) if before is None else (before.state, before.error)
         if known == (report.state, report.error):
             return

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from pyiceberg.conversions import from_bytes
-from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import (
     MetricModeTypes,
     MetricsMode,
@@ -19,7 +18,6 @@ from pyiceberg.io.pyarrow import (
     match_metrics_mode,
     parquet_path_to_id_mapping,
 )
-from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema, sanitize_column_names
 from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
@@ -31,26 +29,22 @@ MOST_COLUMNS_WITH_BOUNDS = 100
 """Beyond, manifests would grow with the table's width: only a record's own columns have bounds."""
 
 
-def add_bounds(metadata: TableMetadata, io: FileIO, data_file: DataFile) -> None:
-    """Replace the bounds of a file that was just written by those of all columns not in lists.
+def statistics_of(metadata: TableMetadata, footer: pq.FileMetaData) -> dict[str, Any]:
+    """What a manifest says of a file that was just written, with bounds of columns not in lists.
 
     Parquet has no bounds of a row group with a value longer than 4 KiB, where pyiceberg takes those
     of the other row groups: such a column gets no bounds.
     """
     schema = metadata.schema()
-    with io.new_input(data_file.file_path).open() as stream:
-        footer = pq.read_metadata(stream)
     identifiers = parquet_path_to_id_mapping(sanitize_column_names(schema))
     statistics = data_file_statistics_from_parquet_metadata(
         footer, _statistics_plan(schema, metadata), identifiers
     ).to_serialized_dict()
     partial = {identifiers[path] for path in _paths_without_bounds(footer)}
-    for bounds, name in (
-        (data_file.lower_bounds, "lower_bounds"),
-        (data_file.upper_bounds, "upper_bounds"),
-    ):
-        bounds.clear()
-        bounds.update({key: bound for key, bound in statistics[name].items() if key not in partial})
+    for name in ("lower_bounds", "upper_bounds"):
+        bounds = statistics[name].items()
+        statistics[name] = {key: bound for key, bound in bounds if key not in partial}
+    return statistics
 
 
 def bound_of(bounds: Mapping[int, bytes] | None, schema: Schema, path: str) -> Any:

@@ -44,6 +44,10 @@ class WrongTable(Exception):
     """The table of this name is not of this topic, or cannot be read or written: for people."""
 
 
+class TableGone(WrongTable):
+    """The table was dropped, renamed or replaced since it was opened: open it again."""
+
+
 class BadSpec(ValueError):
     """The partition spec cannot be parsed, or names what the table does not have."""
 

@@ -4,6 +4,8 @@ import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +22,7 @@ from wirekafka.tables.iceberg.commit import (
     UnknownOutcome,
     commit_once,
 )
-from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files, write_rows
+from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files, has_metadata, write_rows
 from wirekafka.tables.iceberg.evolution import Renames, evolve_table, iceberg_columns, renames_of
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN, TABLE_PROPERTIES, TOPIC_ID_PROPERTY
 from wirekafka.tables.iceberg.marks import Marks, UnreadableMarks, marks_of
@@ -36,6 +38,7 @@ from wirekafka.tables.iceberg.partition_spec import (
 from wirekafka.tables.iceberg.problems import (
     CatalogProblem,
     MarksMoved,
+    TableGone,
     WrongTable,
     cause_of,
     may_pass,
@@ -254,7 +257,10 @@ class TopicTable:
         try:
             table = self.catalog.load_table(self.identifier)
         except NoSuchTableError as error:
-            raise WrongTable(f"{self.name}: the table was dropped or renamed") from error
+            raise TableGone(f"{self.name}: the table was dropped or renamed") from error
+        if table.metadata.table_uuid != self.table.metadata.table_uuid:
+            # Marks of the table that was open say nothing of this one.
+            raise TableGone(f"{self.name}: another table has taken the place of the one opened")
         _check_owner(table, self.name, self.topic_id)
         return table
 
@@ -318,12 +324,15 @@ def _create(
         check_spec(terms, schema)
     _create_namespace(catalog, identifier[0])
     properties = TABLE_PROPERTIES | {TOPIC_ID_PROPERTY: topic_id}
-    with (
-        suppress(TableAlreadyExistsError, CommitFailedException),
-        catalog.create_table_transaction(
-            identifier, schema=schema, properties=properties
-        ) as transaction,
-    ):
+    create = partial(
+        catalog.create_table_transaction, identifier, schema=schema, properties=properties
+    )
+    created = create()
+    location = created.table_metadata.location
+    if has_metadata(catalog.properties, location):
+        # Of a table that was renamed or dropped: it must not lose them as the new one's orphans.
+        created = create(location=f"{location.rstrip('/')}-{uuid4().hex[:8]}")
+    with suppress(TableAlreadyExistsError, CommitFailedException), created as transaction:
         if has_columns(terms, schema):
             settle_spec(transaction, terms)
 

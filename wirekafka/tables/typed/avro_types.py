@@ -2,8 +2,10 @@
 
 Where Avro's specification says that a logical type is to be ignored, as a decimal without a
 precision, the column has the type below it; so it has for times in nanoseconds, for which Iceberg
-has no type before its third version, and for decimals of more than 38 digits. Every column is
-nullable, as in Redpanda: a later schema may lack a field that this one requires.
+has no type before its third version, and for decimals of more than 38 digits. A time of day is an
+int of milliseconds or a long of microseconds, as Spark decodes it: Spark refuses to read any row of
+a table that has a column of Iceberg's type `time`. Every column is nullable, as in Redpanda: a
+later schema may lack a field that this one requires.
 """
 
 from __future__ import annotations
@@ -34,8 +36,6 @@ MOST_COLUMNS = 10_000
 _MOST_LEVELS = 100
 _MOST_DIGITS = 38
 _UUID_BYTES = 16
-_DAY_MS = 86_400_000
-_DAY_US = _DAY_MS * 1000
 _LARGEST_LONG = (1 << 63) - 1
 _LARGEST_FIXED_BYTES = 1024
 """Of a fixed type that its column has, too: a null takes as many bytes as a value there."""
@@ -291,12 +291,8 @@ def _integer(word: str, logical: object) -> IntegerColumn:
     match word, logical:
         case "int", "date":
             return IntegerColumn(pa.date32(), -1 << 31, (1 << 31) - 1)
-        case "int", "time-millis":
-            return IntegerColumn(pa.time64("us"), 0, _DAY_MS - 1, 1000)
         case "int", _:
             return IntegerColumn(pa.int32(), -1 << 31, (1 << 31) - 1)
-        case _, "time-micros":
-            return IntegerColumn(pa.time64("us"), 0, _DAY_US - 1)
         case _, "timestamp-millis" | "local-timestamp-millis":
             largest = _LARGEST_LONG // 1000
             return IntegerColumn(_timestamp(logical), -largest, largest, 1000)

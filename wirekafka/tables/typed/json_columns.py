@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from typing import Any, Protocol
 
@@ -34,7 +34,6 @@ _MAX_SHOWN_CHARS = 60
 _INT64_END = 1 << 63
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_DAY_MICROSECONDS = 86_400_000_000
 _DAY_SECONDS = 86_400
 _NULL = type(None)
 
@@ -44,7 +43,6 @@ _DATE_TIME = re.compile(
     r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
     re.ASCII,
 )
-_TIME = re.compile(r"\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)?", re.ASCII)
 _USUAL_DATE = r"^\d{4}-\d{2}-\d{2}$"
 _USUAL_DATE_TIME = (
     r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$"
@@ -258,20 +256,6 @@ class JsonDate:
         return pa.array(_each(values, self._path, owners, failures, _day, None), self.type)
 
 
-class JsonTime:
-    """Strings of the format `time` as times of the day, in UTC if they have an offset."""
-
-    width = 1
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self.type = pa.time64("us")
-
-    def array(self, values: Sequence[Any], owners: Owners, failures: Failures) -> pa.Array:
-        microseconds = _each(values, self._path, owners, failures, _time_of_day, 0)
-        return pa.array(microseconds, pa.int64()).cast(self.type)
-
-
 def _of_type(
     values: Sequence[Any], kind: type, name: str, path: str, owners: Owners, failures: Failures
 ) -> Sequence[Any]:
@@ -364,22 +348,6 @@ def _day(value: Any) -> date:
         return date.fromisoformat(value)
     except ValueError:
         raise ValueError("no date of the years 1 to 9999") from None
-
-
-def _time_of_day(value: Any) -> int:
-    if type(value) is not str or not _TIME.fullmatch(value):
-        raise ValueError("no time")
-    try:
-        parsed = time.fromisoformat(value.upper())
-    except ValueError:
-        raise ValueError("no time") from None
-    moment = timedelta(
-        hours=parsed.hour,
-        minutes=parsed.minute,
-        seconds=parsed.second,
-        microseconds=parsed.microsecond,
-    )
-    return (moment - (parsed.utcoffset() or timedelta())) // _MICROSECOND % _DAY_MICROSECONDS
 
 
 def _cast(

@@ -30,7 +30,6 @@ from wirekafka.tables.typed.assembly import (
 )
 from wirekafka.tables.typed.values import UnsupportedSchema
 
-_UNSIGNED = pa.decimal128(20, 0)
 """For 64 bits without a sign: a long holds half of these numbers."""
 _STRING = pa.string()
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -136,16 +135,13 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class _Unsigned:
-    type: pa.DataType = _UNSIGNED
+    """Numbers of 64 bits without a sign as text, as Redpanda has them: no long holds them."""
+
+    type: pa.DataType = _STRING
     width: int = 1
 
     def array(self, values: Sequence[Any], owners: Owners, failures: Failures) -> pa.Array:
-        numbers = pa.array(values, pa.uint64())
-        words = np.zeros((len(values), 2), np.uint64)
-        if len(values):
-            words[:, 0] = np.frombuffer(numbers.buffers()[1], np.uint64, len(values))
-        buffers = [numbers.buffers()[0], pa.py_buffer(words)]
-        return pa.Array.from_buffers(self.type, len(values), buffers)
+        return pa.array(values, pa.uint64()).cast(self.type)
 
 
 class _Enumeration:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from wirekafka.reader import Isolation, OffsetRange, Split
 from wirekafka.tables.rows import schema
-from wirekafka.translation.row_comparison import Placed
+from wirekafka.translation.comparison.row_comparison import Placed
 
 SPAN = 1 << 18
 """The offsets that one window covers at the most."""

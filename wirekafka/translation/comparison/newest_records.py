@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wirekafka.translation.row_comparison import Flags, Offsets, among
+from wirekafka.translation.comparison.row_comparison import Flags, Offsets, among
 
 _ROWS = 1 << 18
 """Records that are collected before they are joined with the keys."""
