@@ -1,6 +1,5 @@
 """Expiry: old snapshots end with the files that only they need, and nothing else does."""
 
-import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from tests.tables.iceberg.deaths import deaths_at_every_step
@@ -14,6 +13,7 @@ from tests.tables.iceberg.lake import (
 )
 from wirekafka.tables.iceberg import expiry
 from wirekafka.tables.iceberg.expiry import SnapshotRetention, expire_snapshots, expired_snapshots
+from wirekafka.tables.iceberg.live_files import live_files
 from wirekafka.tables.iceberg.marks import TAG, marked_snapshot
 from wirekafka.tables.iceberg.references import References
 from wirekafka.tables.iceberg.small_files import Compaction, FileSizes
@@ -34,8 +34,7 @@ def with_compaction(directory):
     for start in (0, 10, 20):
         append(table, start, start + 10)
     compaction = Compaction(FileSizes(fewest_files=2))
-    (group,) = compaction.due(table.table)
-    assert compaction.merge(table, group) == 3
+    assert compaction.merge(table, live_files(table.table)) == 3
     return table
 
 
@@ -79,9 +78,10 @@ def test_files_that_a_newer_snapshot_still_has_stay(tmp_path):
     assert assert_holds_its_marks(table) == {0: 30}
 
 
-@pytest.mark.parametrize(
-    ("retention", "later_ms", "count"),
-    [
+def test_snapshots_stay_by_age_and_number(tmp_path):
+    table = with_compaction(tmp_path)
+    moment_ms, oldest = now_ms(table), snapshots_of(table)
+    for retention, later_ms, count in [
         (SnapshotRetention(), 0, 0),
         (SnapshotRetention(), 8 * DAY_MS, 0),
         (SnapshotRetention(min_count=2), 6 * DAY_MS, 0),
@@ -90,13 +90,9 @@ def test_files_that_a_newer_snapshot_still_has_stay(tmp_path):
         # Queries may still read what is a moment old.
         (SnapshotRetention(min_count=1, max_count=3), 0, 0),
         (SnapshotRetention(min_count=1, most_at_once=2), 8 * DAY_MS, 2),
-    ],
-)
-def test_snapshots_stay_by_age_and_number(tmp_path, retention, later_ms, count):
-    table = with_compaction(tmp_path)
-    expired = expired_snapshots(table.table.metadata, retention, now_ms(table) + later_ms)
-    oldest = snapshots_of(table)[:count]
-    assert [each.snapshot_id for each in expired] == oldest
+    ]:
+        expired = expired_snapshots(table.table.metadata, retention, moment_ms + later_ms)
+        assert [each.snapshot_id for each in expired] == oldest[:count], (retention, later_ms)
 
 
 def test_the_tables_own_properties_go_before(tmp_path):

@@ -26,16 +26,16 @@ def steps(due, table, now_ms):
 
 def test_files_are_merged_before_snapshots_expire(tmp_path):
     table = a_table(tmp_path)
-    for start in range(0, 130, 10):
-        append(table, start, start + 10)
+    for start in (0, 30, 60, 90):
+        append(table, start, start + 30)
     opened_ms = table.table.metadata.last_updated_ms + MINUTE_MS
     due = Maintenance(SETTINGS, opened_ms)
     assert not due.is_due(opened_ms - 1)
     done = steps(due, table, opened_ms)
-    assert sum(each.merged_files for each in done) == 12
-    assert sum(each.expired_snapshots for each in done) == 14
-    assert files_in(tmp_path) == files_of(table) and len(files_of(table)) == 3
-    assert assert_holds_its_marks(table) == {0: 130}
+    assert sum(each.merged_files for each in done) == 4
+    assert sum(each.expired_snapshots for each in done) == 5
+    assert files_in(tmp_path) == files_of(table) and len(files_of(table)) == 2
+    assert assert_holds_its_marks(table) == {0: 120}
     assert steps(due, table, opened_ms + 9 * MINUTE_MS) == []
 
 

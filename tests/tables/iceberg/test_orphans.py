@@ -110,7 +110,7 @@ def test_one_step_removes_a_limited_number(tmp_path):
 def test_what_appends_left_that_ended_anywhere_is_removed(tmp_path):
     table = a_table(tmp_path)
     append(table, 0, 10)
-    for count in range(0, 30, 3):
+    for count in range(0, 12, 2):
         end = table.refresh().ends[0]
         with death_after(count), suppress(Death):
             append(a_table(tmp_path), end, end + 10)

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.expressions import EqualTo, GreaterThanOrEqual
+from pyiceberg.expressions import AlwaysTrue, EqualTo
 
 from tests.tables.iceberg.deaths import deaths_at_every_step
 from tests.tables.iceberg.lake import (
@@ -16,9 +16,10 @@ from tests.tables.iceberg.lake import (
     records,
     rows,
 )
+from tests.tables.iceberg.position_deletes import delete_positions
 from wirekafka.tables.iceberg import small_files
 from wirekafka.tables.iceberg.layout import KEY_VALUE_COLUMNS
-from wirekafka.tables.iceberg.live_files import live_files
+from wirekafka.tables.iceberg.live_files import live_files, rows_of
 from wirekafka.tables.iceberg.marks import TAG, added_by
 from wirekafka.tables.iceberg.small_files import Compaction, FileSizes
 
@@ -86,17 +87,15 @@ def test_a_merged_file_is_sorted_by_partition_and_offset(tmp_path):
     assert positions == sorted(positions) and len(positions) == 45
 
 
-def test_files_of_different_partitions_are_not_merged(tmp_path):
-    table = with_small_files(tmp_path, 14, "(hour(redpanda.timestamp))")
-    assert sorted(compact(table)) == [2, 6, 6]
+def test_partitions_are_merged_apart_and_that_of_the_newest_records_later(tmp_path):
+    table = a_table(tmp_path)
+    for start in (0, 30, 60, 90):
+        append(table, start, start + 30)
+    assert compact(table, FileSizes(fewest_files=3)) == [2]
     assert len(files_of(table)) == 3
-    assert assert_holds_its_marks(table) == {0: 140}
-
-
-def test_the_partition_of_the_newest_records_waits_for_more_files(tmp_path):
-    table = with_small_files(tmp_path, 10, "(hour(redpanda.timestamp))")
-    assert sorted(compact(table, FileSizes(fewest_files=5))) == [6]
-    assert len(files_of(table)) == 5
+    assert compact(table) == [2]
+    assert len(files_of(table)) == 2
+    assert assert_holds_its_marks(table) == {0: 120}
 
 
 def test_a_file_that_is_large_enough_stays(tmp_path):
@@ -108,22 +107,22 @@ def test_a_file_that_is_large_enough_stays(tmp_path):
 
 
 def test_merged_files_have_the_target_size(tmp_path):
-    table = with_small_files(tmp_path, 6)
+    table = with_small_files(tmp_path, 4)
     size_bytes = max(path.stat().st_size for path in files_of(table))
-    assert compact(table, FileSizes(fewest_files=2, target_bytes=3 * size_bytes)) == [3, 3]
-    assert assert_holds_its_marks(table) == {0: 60}
+    assert compact(table, FileSizes(fewest_files=2, target_bytes=2 * size_bytes)) == [2, 2]
+    assert assert_holds_its_marks(table) == {0: 40}
 
 
 def test_rows_are_merged_as_far_as_memory_goes(tmp_path):
-    table = with_small_files(tmp_path, 4)
+    table = with_small_files(tmp_path, 3)
     one_bytes = max(each.file.record_count for each in live_files(table.table))
     compaction = Compaction(FileSizes(fewest_files=2, memory_bytes=one_bytes))
     (group,) = compaction.due(table.table)
     assert compaction.merge(table, group) == 0
-    assert len(files_of(table)) == 4
+    assert len(files_of(table)) == 3
     # The file that fills the memory is not read again.
     (group,) = compaction.due(table.table)
-    assert len(group) == 3
+    assert len(group) == 2
 
 
 def test_files_of_an_older_partition_spec_stay(tmp_path):
@@ -165,14 +164,14 @@ def test_of_two_compactions_of_the_same_files_one_gives_up(tmp_path, monkeypatch
     assert len(files_in(tmp_path)) == 4
 
 
-@pytest.mark.parametrize("condition", [EqualTo("value", b"15"), GreaterThanOrEqual("value", b"0")])
-def test_rows_that_somebody_deletes_at_the_same_time_stay_deleted(tmp_path, monkeypatch, condition):
+@pytest.mark.parametrize("left", [set(range(30)) - {15}, set()])
+def test_rows_that_somebody_deletes_at_the_same_time_stay_deleted(tmp_path, monkeypatch, left):
     table = with_small_files(tmp_path)
     foreign = a_table(tmp_path, partition_spec="()").table
+    condition = EqualTo("value", value=b"15") if left else AlwaysTrue()
     meanwhile(monkeypatch, lambda: foreign.delete(condition))
     assert compact(table) == [0]
     table.refresh()
-    left = set(range(30)) - ({15} if isinstance(condition, EqualTo) else set(range(30)))
     assert offsets_of(table.table) == ({0: sorted(left)} if left else {})
     assert table.marks.ends == {0: 30}
 
@@ -182,6 +181,41 @@ def test_the_partition_spec_may_change_at_the_same_time(tmp_path, monkeypatch):
     meanwhile(monkeypatch, lambda: a_table(tmp_path, partition_spec="(day(redpanda.timestamp))"))
     assert compact(table) == [0]
     assert assert_holds_its_marks(table) == {0: 30}
+
+
+def test_files_that_another_process_merged_and_removed_are_passed_over(tmp_path):
+    table = with_small_files(tmp_path)
+    compaction = Compaction(PAIRS)
+    (group,) = compaction.due(table.table)
+    assert compact(a_table(tmp_path, partition_spec="()")) == [3]
+    for task in group:
+        table.table.io.delete(task.file.file_path)
+    assert compaction.merge(table, group) == 0
+    assert assert_holds_its_marks(table) == {0: 30}
+
+
+def test_rows_that_files_of_deletes_name_are_left_out(tmp_path):
+    table = with_small_files(tmp_path)
+    task = live_files(table.table)[0]
+    first = rows_of(table.table, [task]).rows["redpanda"].to_pylist()[0]["offset"]
+    delete_positions(table.table, task, [3, 9])
+    left = [each for each in range(30) if each not in (first + 3, first + 9)]
+    assert offsets_of(table.table) == {0: left}
+    assert compact(table) == [3]
+    assert offsets_of(table.table) == {0: left}
+    assert table.refresh().ends == {0: 30}
+
+
+def test_deletes_of_rows_at_the_same_time_stay(tmp_path, monkeypatch):
+    table = with_small_files(tmp_path)
+    foreign = a_table(tmp_path, partition_spec="()").table
+    task = live_files(foreign)[0]
+    meanwhile(monkeypatch, lambda: delete_positions(foreign, task, [0]))
+    assert compact(table) == [0]
+    table.refresh()
+    assert len(offsets_of(table.table)[0]) == 29
+    assert compact(table) == [3]
+    assert len(offsets_of(table.table)[0]) == 29
 
 
 def test_marks_are_kept_over_snapshots_of_others(tmp_path):
@@ -195,10 +229,9 @@ def test_marks_are_kept_over_snapshots_of_others(tmp_path):
 
 
 def test_a_compaction_that_ends_anywhere_loses_and_doubles_nothing(tmp_path):
-    table = with_small_files(tmp_path)
-    ends = {0: 30}
+    table = with_small_files(tmp_path, 2)
+    ends = {0: 20}
     for _ in deaths_at_every_step(lambda: compact(a_table(tmp_path, partition_spec="()"))):
         assert assert_holds_its_marks(table) == ends
         if len(files_of(table)) == 1:
-            end = ends[0] + 10
-            ends = append(table, ends[0], end)
+            ends = append(table, ends[0], ends[0] + 10)

@@ -225,7 +225,7 @@ RECORDS = st.lists(
 )
 
 
-@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(
     st.lists(RECORDS, min_size=2, max_size=4), st.sampled_from(["()", "(bucket(2, redpanda.key))"])
 )

@@ -4,10 +4,11 @@ pyiceberg has none of columns within structs, which the columns of a record's of
 are. Of a file with several row groups it may have bounds that do not cover all values.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow.parquet as pq
+from pyiceberg.conversions import from_bytes
 from pyiceberg.io.pyarrow import (
     MetricModeTypes,
     MetricsMode,
@@ -44,6 +45,15 @@ def statistics_of(metadata: TableMetadata, footer: pq.FileMetaData) -> dict[str,
         bounds = statistics[name].items()
         statistics[name] = {key: bound for key, bound in bounds if key not in partial}
     return statistics
+
+
+def bound_of(bounds: Mapping[int, bytes] | None, schema: Schema, path: str) -> Any:
+    """The value of a column's lower or upper bound in a data file; None if it has none."""
+    field = schema.find_field(path)
+    bound = (bounds or {}).get(field.field_id)
+    if bound is None or not isinstance(field.field_type, PrimitiveType):
+        return None
+    return from_bytes(field.field_type, bound)
 
 
 def _statistics_plan(schema: Schema, metadata: TableMetadata) -> dict[int, StatisticsCollector]:

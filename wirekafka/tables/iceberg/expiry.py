@@ -43,14 +43,14 @@ class SnapshotRetention:
 
 
 @dataclass(frozen=True, slots=True)
-class Expiry:
+class SnapshotExpiry:
     """What one step did."""
 
     snapshots: int = 0
     files: int = 0
 
 
-def expire_snapshots(table: Table, retention: SnapshotRetention, now_ms: int) -> Expiry:
+def expire_snapshots(table: Table, retention: SnapshotRetention, now_ms: int) -> SnapshotExpiry:
     """Expire the oldest snapshots and delete the files that no remaining snapshot references.
 
     Does nothing if somebody else changes the table at the same time: the next step tries again.
@@ -58,20 +58,22 @@ def expire_snapshots(table: Table, retention: SnapshotRetention, now_ms: int) ->
     table.refresh()
     expired = expired_snapshots(table.metadata, retention, now_ms)
     if not expired:
-        return Expiry()
+        return SnapshotExpiry()
     lost = References()
     statistics = statistics_files(table.metadata)
     identifiers = [each.snapshot_id for each in expired]
     try:
         lost.add_manifests(expired, table.io)
         table.maintenance.expire_snapshots().by_ids(identifiers).commit()
-    except (CommitFailedException, FileNotFoundError, ValueError):
-        # Perhaps because another process expired the same ones, or somebody tagged one.
+    except CommitFailedException:
+        return SnapshotExpiry()
+    except (FileNotFoundError, ValueError):
+        # Perhaps because another process expired the same snapshots.
         table.refresh()
         if all(table.snapshot_by_id(each) is not None for each in identifiers):
             raise
-        return Expiry()
-    return Expiry(len(expired), _delete_unreferenced(table, lost, statistics))
+        return SnapshotExpiry()
+    return SnapshotExpiry(len(expired), _delete_unreferenced(table, lost, statistics))
 
 
 def expired_snapshots(

@@ -31,8 +31,7 @@ class Rewrite:
 
     def prepare(self, table: Table) -> None:
         """Raise FilesMoved if the table changed too much since the files were read."""
-        live = deletes_by_file(live_files(table))
-        if not deletes_by_file(self.removed).items() <= live.items():
+        if not are_live(table, self.removed):
             raise FilesMoved
         if self.written.spec_id != table.metadata.default_spec_id:
             raise FilesMoved
@@ -41,6 +40,11 @@ class Rewrite:
         """Stage the exchange as one that readers of changes pass over."""
         update = SameRows.of(transaction, summary)
         return stage_exchange(update, self.removed, self.written)
+
+
+def are_live(table: Table, tasks: Iterable[FileScanTask]) -> bool:
+    """Whether the table has the files, with the same rows of them deleted."""
+    return deletes_by_file(tasks).items() <= deletes_by_file(live_files(table)).items()
 
 
 def deletes_by_file(tasks: Iterable[FileScanTask]) -> dict[str, frozenset[str]]:

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 
+from wirekafka.tables.iceberg.column_bounds import bound_of
 from wirekafka.tables.iceberg.data_files import write_rows
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN
 from wirekafka.tables.iceberg.live_files import LiveRows, live_files, rows_of
-from wirekafka.tables.iceberg.replacement import FilesMoved, Rewrite
+from wirekafka.tables.iceberg.replacement import FilesMoved, Rewrite, are_live
 from wirekafka.tables.iceberg.topic_table import TopicTable
 
 MIB = 1 << 20
@@ -58,15 +58,21 @@ class Compaction:
         The first call may stop before the end of the group, where memory ends.
         """
         table = topic_table.table
-        parts = self._read(table, group)
-        if len(parts) < 2:
-            return 0
-        rows = pa.concat_tables([each.rows for each in parts])
-        merged = group[: len(parts)]
-        rewrite = Rewrite(merged, write_rows(table, rows, parts[0].layout))
         try:
+            parts = self._read(table, group)
+            if len(parts) < 2:
+                return 0
+            merged = group[: len(parts)]
+            rows = pa.concat_tables([each.rows for each in parts])
+            rewrite = Rewrite(merged, write_rows(table, rows, parts[0].layout))
             topic_table.commit(rewrite, {}, {})
         except FilesMoved:
+            return 0
+        except FileNotFoundError:
+            # Another process may have merged the files and removed them.
+            topic_table.refresh()
+            if are_live(topic_table.table, group):
+                raise
             return 0
         return len(merged)
 
@@ -134,6 +140,5 @@ def _newest(tasks: Iterable[FileScanTask], schema: Schema) -> int:
 
 
 def _bound(bounds: dict[int, bytes] | None, schema: Schema, name: str) -> int:
-    column = schema.find_field(f"{RECORD_COLUMN}.{name}")
-    bound = (bounds or {}).get(column.field_id)
-    return -1 if bound is None else int(from_bytes(column.field_type, bound))
+    bound = bound_of(bounds, schema, f"{RECORD_COLUMN}.{name}")
+    return -1 if bound is None else int(bound)

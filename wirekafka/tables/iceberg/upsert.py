@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema, sanitize_column_names
 from pyiceberg.table import FileScanTask, Table, Transaction
 
+from wirekafka.tables.iceberg.column_bounds import bound_of
 from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files, write_rows
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN
 from wirekafka.tables.iceberg.live_files import LiveRows, live_files, rows_of
@@ -27,7 +27,8 @@ from wirekafka.tables.iceberg.projection import FileColumns
 from wirekafka.tables.iceberg.replacement import OtherRows, deletes_by_file, stage_exchange
 from wirekafka.tables.iceberg.topic_table import TopicTable
 
-POSITION_AND_KEY = tuple(f"{RECORD_COLUMN}.{name}" for name in ("partition", "offset", "key"))
+_PARTITION, _KEY = f"{RECORD_COLUMN}.partition", f"{RECORD_COLUMN}.key"
+POSITION_AND_KEY = (_PARTITION, f"{RECORD_COLUMN}.offset", _KEY)
 SMALL_FILE_BYTES = 8 << 20
 """What remains of smaller files is written together with the batch."""
 MEMORY_BYTES = 256 << 20
@@ -50,12 +51,12 @@ def upsert(
     `TopicTable.append` does.
     """
     assert added, "nothing to write"
-    batch = Batch.of(rows, tombstones)
+    batch = UpsertBatch.of(rows, tombstones)
     return topic_table.commit(_Upsert(batch, topic_table.table.schema()), added, epochs)
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class UpsertBatch:
     """The newest record of each key of some ranges of the log."""
 
     rows: pa.Table
@@ -67,7 +68,7 @@ class Batch:
     """Keys in order."""
 
     @classmethod
-    def of(cls, rows: pa.Table, tombstones: pa.BooleanArray) -> "Batch":
+    def of(cls, rows: pa.Table, tombstones: pa.BooleanArray) -> "UpsertBatch":
         """The newest record of each key among all rows."""
         keys, offsets = _keys(rows), _offsets(rows)
         assert keys.null_count == 0, "a record without a key is a dead letter"
@@ -82,17 +83,14 @@ class Batch:
 
     def may_be_in(self, data_file: DataFile, schema: Schema) -> bool:
         """Whether a file's bounds leave room for a row of one of the keys."""
-        lower, upper = (
-            (_bound(bounds, schema, "partition"), _bound(bounds, schema, "key"))
-            for bounds in (data_file.lower_bounds, data_file.upper_bounds)
-        )
+        lower, upper = data_file.lower_bounds, data_file.upper_bounds
+        first, last = (bound_of(each, schema, _PARTITION) for each in (lower, upper))
+        lowest, highest = (bound_of(each, schema, _KEY) for each in (lower, upper))
         for partition, keys in self.by_partition.items():
-            if lower[0] is not None and partition < lower[0]:
+            if (first is not None and partition < first) or (last is not None and partition > last):
                 continue
-            if upper[0] is not None and partition > upper[0]:
-                continue
-            start = 0 if lower[1] is None else bisect_left(keys, lower[1])
-            if start < len(keys) and (upper[1] is None or keys[start] <= upper[1]):
+            start = 0 if lowest is None else bisect_left(keys, lowest)
+            if start < len(keys) and (highest is None or keys[start] <= highest):
                 return True
         return False
 
@@ -100,7 +98,7 @@ class Batch:
 class _Upsert:
     """The files with rows of a batch's keys, and what is written instead of them."""
 
-    def __init__(self, batch: Batch, layout: Schema):
+    def __init__(self, batch: UpsertBatch, layout: Schema):
         self.written: WrittenFiles | None = None
         self._batch = batch
         self._layout = layout
@@ -199,9 +197,3 @@ def _keys_by_partition(rows: pa.Table) -> dict[int, list[bytes]]:
         partition: sorted(keys.filter(pc.equal(partitions, partition)).to_pylist())
         for partition in partitions.unique().to_pylist()
     }
-
-
-def _bound(bounds: Mapping[int, bytes] | None, schema: Schema, name: str) -> object:
-    column = schema.find_field(f"{RECORD_COLUMN}.{name}")
-    bound = (bounds or {}).get(column.field_id)
-    return None if bound is None else from_bytes(column.field_type, bound)
