@@ -74,7 +74,7 @@ def main() -> None:
     arguments = parse_arguments()
     table = flights(arguments.rows)
     with lake(arguments) as found, SchemaRegistryClient({"url": found.registry}) as registry:
-        topic = create_topic(found.bootstrap, unique("flights"), **OPTIONS)
+        topic = create_topic(found.bootstrap, unique("flights"), 4, **OPTIONS)
         publish(found.bootstrap, topic, serialized(registry, topic, table), len(table))
         spark = kafka_session("topic-table", *ICEBERG, **topic_tables(found.tables))
         name = f"{TABLES}.redpanda.`{topic}`"

@@ -111,8 +111,11 @@ DOCUMENTS = sorted(
         ),
     ]
 )
-VAGUE_WORDS = re.compile(r"(?<![a-z])(?:un)?(?:told|tells?|telling)(?![a-z])", re.IGNORECASE)
-"""Words that hide whether something is sent, returned, reported, decoded or logged."""
+VAGUE_WORDS = re.compile(
+    r"(?<![a-z])(?!tell\((?:self)?\))(?:un)?(?:told|tells?|telling)(?![a-z])", re.IGNORECASE
+)
+"""Words that hide whether something is sent, returned, reported, decoded or logged: a stream's
+`tell()` has its name from Python."""
 
 
 class Source:

@@ -106,10 +106,10 @@ def test_a_row_that_is_missing_and_one_that_is_changed_are_named(
 ) -> None:
     table = translated.catalog.load_table(("redpanda", translated.name))
     rows = table.scan().to_arrow()
-    table.delete(EqualTo("value", b"b"))
+    table.delete(EqualTo("value", value=b"b"))
     changed = rows.filter(pc.equal(rows.column("value"), b"c"))
     value = pa.array([b"other"], rows.column("value").type)
-    table.overwrite(changed.set_column(1, "value", value), EqualTo("value", b"c"))
+    table.overwrite(changed.set_column(1, "value", value), EqualTo("value", value=b"c"))
     words = ("tables", "verify", translated.name, "--tables", translated.url)
     for place in ((), ("--data", str(data_directory))):
         outcome = run(*words, *place)

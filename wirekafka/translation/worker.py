@@ -28,6 +28,7 @@ from wirekafka.translation.node_tables import NodeTables
 from wirekafka.translation.problems import TablePaused, TableRetrying
 from wirekafka.translation.status import TableStatus, write_statuses
 from wirekafka.translation.topic_files import TopicFiles
+from wirekafka.translation.translator import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ _NICENESS = 10
 """On a busy machine the broker gets the processor first."""
 _END_S = 30.0
 """How long the last turn may go on without the broker, as with a catalog that never answers."""
+_LONGEST_TURN_S = 900
+_WATCH_S = 1.0
 _STATUS_FILE_S = 2.0
 """How often the file of statuses is written at most."""
 
@@ -61,10 +64,12 @@ class Worker:
         self._has_news = False
         self._status_from_s = 0.0
         self._paced_until_s = 0.0
+        self._turn_began_s: float | None = None
 
     def run(self, source: BinaryIO) -> None:
         """Work until the source of assignments ends."""
         threading.Thread(target=self._read, args=(source,), daemon=True).start()
+        threading.Thread(target=self._watch, daemon=True).start()
         while True:
             assignment = self._next_assignment()
             if assignment is None:
@@ -78,6 +83,25 @@ class Worker:
         self._lines.put(None)
         time.sleep(_END_S)
         os._exit(1)  # A commit that is cut off is looked up by the next process.
+
+    def _watch(self) -> None:
+        """End the process, which the broker starts again, if a turn never ends.
+
+        A catalog or a store that accepts a request and never answers would hold up all tables.
+        """
+        while True:
+            time.sleep(_WATCH_S)
+            began_s = self._turn_began_s
+            if began_s is not None and time.monotonic() - began_s > _LONGEST_TURN_S:
+                logger.error("A table's turn has taken %d s: the worker ends", _LONGEST_TURN_S)
+                os._exit(1)
+
+    def _turn(self) -> Progress | None:
+        self._turn_began_s = time.monotonic()
+        try:
+            return self._tables.turn()
+        finally:
+            self._turn_began_s = None
 
     def _next_assignment(self) -> Assignment | None:
         """The newest assignment, once there is one; None at the end of the input."""
@@ -103,7 +127,7 @@ class Worker:
             now_s = time.monotonic()
             wait_s = max(self._paced_until_s - now_s, 0.0)
             if not wait_s:
-                progress = self._tables.turn()
+                progress = self._turn()
                 if progress is not None:
                     self._pace(now_s, progress.size_bytes)
                     self._receive(0)

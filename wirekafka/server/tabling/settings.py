@@ -30,7 +30,7 @@ _FILE = "file"
 _STORES = ("s3", "gs", "az")
 _EXPECTED = "expected a directory, or file:///DIR, s3://BUCKET/PREFIX, gs://BUCKET, az://CONTAINER"
 _URI = f"{TABLES_CATALOG}uri"
-_OF_CATALOGS = {"uri", "type", "catalog-impl", "py-catalog-impl"}
+_OF_CATALOGS = {"uri", "type", "py-catalog-impl"}
 """Properties of which each stands for a catalog, so that none is made."""
 _NOT_IN_URIS = "#?%"
 _PACKAGES = ("pyiceberg", "pyarrow", "sqlalchemy")

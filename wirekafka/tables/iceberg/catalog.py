@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from pyiceberg.catalog import Catalog, load_catalog
 
 from wirekafka.tables.iceberg.problems import passing_problems
+from wirekafka.tables.iceberg.synced_files import SyncedFileIO
 
 CATALOG_FILE = "catalog.db"
 BUSY_TIMEOUT_S = 30
@@ -23,8 +24,11 @@ BUSY_TIMEOUT_S = 30
 _OPENINGS = 5
 """Two processes that create the tables of one SQLite file at once disturb each other."""
 _LOCAL = "file://"
-_SYNCED = "wirekafka.tables.iceberg.synced_files.SyncedFileIO"
+_SYNCED = f"{SyncedFileIO.__module__}.{SyncedFileIO.__name__}"
 _NOT_IN_URIS = "#?%"
+_IMPLEMENTATIONS = ("type", "py-catalog-impl")
+_OF_CATALOGS = ("uri", *_IMPLEMENTATIONS)
+"""Properties of which each stands for a catalog, so that none is made."""
 _Variables = dict[str, tuple[str, ...]]
 _S3: _Variables = {
     "s3.access-key-id": ("AWS_ACCESS_KEY_ID",),
@@ -80,7 +84,7 @@ def catalog_properties(
         found = {key: _first(names, environment) for key, names in _VARIABLES[scheme].items()}
         found = {key: text for key, text in found.items() if text}
         found["warehouse"] = _warehouse(url, scheme, found | dict(properties))
-        if not any(key in properties for key in ("uri", "type", "catalog-impl")):
+        if not any(key in properties for key in _OF_CATALOGS):
             raise ValueError(
                 f"tables at {url} need a catalog: set wirekafka.tables.catalog.uri, such as"
                 " sqlite:////var/lib/wirekafka/tables.db or https://host/catalog"
@@ -88,7 +92,7 @@ def catalog_properties(
     else:
         raise ValueError(f"tables at {url}: no directory, and none of file, s3, gs, az")
     settled = found | dict(properties)
-    if "type" not in settled and "catalog-impl" not in settled:
+    if not any(key in settled for key in _IMPLEMENTATIONS):
         settled["type"] = _type_of(settled["uri"])
     if settled.get("type") == "sql":
         settled["uri"] = _patient(settled["uri"])
@@ -106,7 +110,7 @@ def _local_properties(url: str, properties: Mapping[str, str]) -> dict[str, str]
             f"tables at {directory}: a path with {' '.join(wrong)} is not one URI for all readers"
         )
     found = {"warehouse": _LOCAL + str(directory), "py-io-impl": _SYNCED}
-    if not any(key in properties for key in ("uri", "type", "catalog-impl")):
+    if not any(key in properties for key in _OF_CATALOGS):
         with passing_problems(f"tables at {directory}"):
             directory.mkdir(parents=True, exist_ok=True)
         found["uri"] = f"sqlite:///{directory / CATALOG_FILE}"
