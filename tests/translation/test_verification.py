@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from pyiceberg.catalog import Catalog
 
 from tests.translation.example_tables import TYPED, MemoryLog, Row, catalog_in, record, row, stored
+from tests.translation.topic_world import TopicWorld, topic_world
+from wirekafka.codec.record import Record, encode_batch
 from wirekafka.translation.comparison import log_windows
+from wirekafka.translation.comparison.stored_rows import StoredRows
+from wirekafka.translation.translator import TopicTranslator
 from wirekafka.translation.verification import Claim, VerificationReport, verify
 
 RECORDS = [record(partition, offset) for partition in (0, 1) for offset in range(20)]
@@ -247,3 +252,75 @@ def test_many_differences_are_counted_and_the_first_are_named(catalog: Catalog) 
     report = compared(catalog, [], records, marks={0: 100})
     assert len(report.differences) == 20
     assert report.counts.total() == 100
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[TopicWorld]:
+    with topic_world(tmp_path) as world:
+        yield world
+
+
+def verified(world: TopicWorld, translator: TopicTranslator, **claimed: bool) -> VerificationReport:
+    """What a translator has written, compared with the log's files."""
+    table, *letters = translator.tables
+    claim = Claim(
+        topic="t",
+        marks=table.marks.ends,
+        dead_letter_marks=letters[0].marks.ends if letters else {},
+        **claimed,
+    )
+    rows = [StoredRows(each.table) for each in translator.tables]
+    return verify(world.files.reader, claim, *rows)
+
+
+def test_translated_records_are_equal_to_the_log(world: TopicWorld) -> None:
+    far_ms = 1 << 50  # Beyond the times that Python has.
+    any_time = {"message.timestamp.after.max.ms": str((1 << 63) - 1)}
+    world.create("t", partitions=2, **any_time)
+    world.produce("t", [b"a", None, b""], keys=[b"k", None, b""], headers=[("h", None), ("h", b"")])
+    world.produce("t", [b"b"], 1)
+    records = [Record(0, time_ms, b"k", b"far") for time_ms in (-1, 0, far_ms)]
+    leader = world.kafka.partition("t", 0).leader
+    for record_of_time in records:
+        leader.append_from_client(bytes(encode_batch([record_of_time])), 1, world.clock.now_ms())
+    translator = world.translator("t")
+    while world.translate(translator).has_more:
+        pass
+    report = verified(world, translator)
+    assert texts(report) == []
+    assert [(each.records, each.rows) for each in report.partitions] == [(6, 6), (1, 1)]
+    times = [row["timestamp"] for row in world.rows("t")]
+    assert [str(time) for time in times[3:6]] == [
+        "1969-12-31 23:59:59.999000+00:00",
+        "1970-01-01 00:00:00+00:00",
+        "None",
+    ]
+
+
+def test_translated_keys_are_equal_to_the_newest_records(world: TopicWorld) -> None:
+    world.create("t")
+    translator = world.translator("t", write="upsert")
+    for letters in ("abca", "Bdd", "ae"):
+        keys = [letter.lower().encode() for letter in letters]
+        values = [None if letter.isupper() else letter.encode() for letter in letters]
+        world.produce("t", values, keys=keys)
+        world.produce("t", [b"no key"], keys=[None])
+        while world.translate(translator).has_more:
+            pass
+    report = verified(world, translator, is_upsert=True)
+    assert texts(report) == []
+    [numbers] = report.partitions
+    assert (numbers.records, numbers.rows, numbers.dead_letters) == (12, 4, 3)
+    assert not verified(world, translator).is_equal
+
+
+def test_translated_values_and_dead_letters_are_equal_to_the_log(world: TopicWorld) -> None:
+    id = world.register("t-value", '"string"')
+    world.create("t")
+    world.produce_encoded("t", id, [b"\x02a", b"", b"\x02b"])
+    translator = world.translator("t", mode="value_schema_id_prefix")
+    while world.translate(translator).has_more:
+        pass
+    report = verified(world, translator, compares_values=False)
+    assert texts(report) == []
+    assert (report.partitions[0].rows, report.partitions[0].dead_letters) == (2, 1)

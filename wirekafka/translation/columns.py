@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN, RECORD_TYPE
+
+_YEAR_1_US, _YEAR_9999_US = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The first and the last microsecond of these years."""
 
 READ_COLUMNS = ("key", "value", "partition", "offset", "timestamp", "timestampType", "headers")
 """What is read of the log, with the reader's names."""
@@ -16,7 +21,7 @@ def record_column(batch: pa.RecordBatch) -> pa.StructArray:
     """The column `redpanda` of the records of a batch that has `READ_COLUMNS`."""
     named = {
         "partition": batch.column("partition"),
-        "timestamp": batch.column("timestamp"),
+        "timestamp": calendar_times(batch.column("timestamp")),
         "offset": batch.column("offset"),
         "headers": batch.column("headers"),
         "key": batch.column("key"),
@@ -24,6 +29,19 @@ def record_column(batch: pa.RecordBatch) -> pa.StructArray:
     }
     arrays = [named[field.name].cast(field.type) for field in RECORD_TYPE]
     return pa.StructArray.from_arrays(arrays, fields=list(RECORD_TYPE))
+
+
+def calendar_times(times: pa.TimestampArray) -> pa.TimestampArray:
+    """Times in microseconds, null beyond the years 1 to 9999.
+
+    A producer may send any number. Neither pyiceberg nor other readers in Python have such times.
+    """
+    numbers: NDArray[np.int64] = times.cast(pa.int64()).fill_null(0).to_numpy()
+    if not len(numbers) or (numbers.min() >= _YEAR_1_US and numbers.max() <= _YEAR_9999_US):
+        return times
+    is_beyond = (numbers < _YEAR_1_US) | (numbers > _YEAR_9999_US)
+    is_null = is_beyond | times.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(numbers, pa.int64(), mask=is_null).cast(times.type)
 
 
 def dead_letters(batch: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.Table:

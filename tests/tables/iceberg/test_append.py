@@ -185,6 +185,21 @@ def test_column_bounds_let_readers_skip_files(tmp_path):
     assert len(tasks) == 1
 
 
+def test_times_that_python_does_not_have_are_rows_without_bounds(tmp_path):
+    times = pa.struct([("at", pa.timestamp("us")), ("day", pa.date32())])
+    columns = typed_columns(pa.struct([*times, ("nested", times)]))
+    table = a_table(tmp_path, columns)
+    place = rows(0, range(2)).column("redpanda")
+    at, day = pa.array([0, 1 << 62], times[0].type), pa.array([0, 1 << 30], times[1].type)
+    nested = pa.StructArray.from_arrays([at, day], fields=list(times))
+    table.append(pa.table([place, at, day, nested], names=columns.names), {0: (0, 2)}, {0: 1})
+    found = table.table.scan().to_arrow()
+    assert found.column("at").cast(pa.int64()).to_pylist() == [0, 1 << 62]
+    assert found.column("day").cast(pa.int32()).to_pylist() == [0, 1 << 30]
+    [task] = table.table.scan("redpanda.offset >= 1").plan_files()
+    assert task.file.record_count == 2
+
+
 def test_a_snapshot_of_somebody_else_is_passed_over(tmp_path):
     table = a_table(tmp_path)
     append(table, 0, 10)

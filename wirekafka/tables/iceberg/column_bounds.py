@@ -5,6 +5,7 @@ are. Of a file with several row groups it may have bounds that do not cover all 
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -32,13 +33,18 @@ MOST_COLUMNS_WITH_BOUNDS = 100
 def statistics_of(metadata: TableMetadata, footer: pq.FileMetaData) -> dict[str, Any]:
     """What a manifest says of a file that was just written, with bounds of columns not in lists.
 
+    Times beyond the years that Python has are no bounds either: pyiceberg could not encode them.
     Parquet has no bounds of a row group with a value longer than 4 KiB, where pyiceberg takes those
     of the other row groups: such a column gets no bounds.
     """
     schema = metadata.schema()
     identifiers = parquet_path_to_id_mapping(sanitize_column_names(schema))
+    plan = _statistics_plan(schema, metadata)
+    for path in _paths_beyond_python(footer):
+        counts = MetricsMode(MetricModeTypes.COUNTS)
+        plan[identifiers[path]] = replace(plan[identifiers[path]], mode=counts)
     statistics = data_file_statistics_from_parquet_metadata(
-        footer, _statistics_plan(schema, metadata), identifiers
+        footer, plan, identifiers
     ).to_serialized_dict()
     partial = {identifiers[path] for path in _paths_without_bounds(footer)}
     for name in ("lower_bounds", "upper_bounds"):
@@ -88,6 +94,22 @@ def _leaves_of_structs(struct: StructType, prefix: str) -> Iterable[tuple[int, P
             yield from _leaves_of_structs(field.field_type, f"{path}.")
         elif isinstance(field.field_type, PrimitiveType):
             yield field.field_id, field.field_type, path
+
+
+def _paths_beyond_python(footer: pq.FileMetaData) -> set[str]:
+    """Columns with times ahead of the year 1 or behind the year 9999 in some row group."""
+    found = set()
+    for group in range(footer.num_row_groups):
+        for position in range(footer.num_columns):
+            column = footer.row_group(group).column(position)
+            statistics = column.statistics if column.is_stats_set else None
+            if statistics is None or statistics.logical_type.type not in ("DATE", "TIMESTAMP"):
+                continue
+            try:
+                _ = statistics.min, statistics.max
+            except (OverflowError, ValueError):
+                found.add(column.path_in_schema)
+    return found
 
 
 def _paths_without_bounds(footer: pq.FileMetaData) -> set[str]:

@@ -11,12 +11,14 @@ import pyarrow as pa
 
 from wirekafka.reader import Isolation, OffsetRange, Split
 from wirekafka.tables.rows import schema
+from wirekafka.translation.columns import calendar_times
 from wirekafka.translation.comparison.row_comparison import Placed
 
 SPAN = 1 << 18
 """The offsets that one window covers at the most."""
 _ROWS = 1 << 17
 _BYTES = 32 << 20
+_TIMESTAMP = "timestamp"
 _READER_NAMES = {"timestamp_type": "timestampType"}
 """The reader's names of columns that differ from the names of the table's fields."""
 
@@ -69,7 +71,10 @@ class _Collected:
         return 0 if self._bytes >= _BYTES else _ROWS - self._rows
 
     def add(self, batch: pa.RecordBatch) -> None:
-        self._parts.append(batch)
+        times = calendar_times(batch.column(_TIMESTAMP))
+        self._parts.append(
+            batch.set_column(batch.schema.names.index(_TIMESTAMP), _TIMESTAMP, times)
+        )
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
 
