@@ -206,7 +206,7 @@ def protobuf_row(value: bytes) -> Row:
         elif field.name == "at":
             row["at"] = found.ToDatetime(START.tzinfo)
         elif field.name in ("large", "fixed"):
-            row[field.name] = Decimal(found)
+            row[field.name] = str(found)  # Iceberg has no unsigned numbers.
         elif field.name == "color":
             row["color"] = field.enum_type.values_by_number[found].name
         elif field.name == "points":

@@ -191,7 +191,7 @@ def _protobuf(number: int) -> dict[str, Any]:
         "i": number - 2**31,
         "l": number - 2**63,
         "u": 2**32 - 1 - number,
-        "large": Decimal(2**64 - 1 - number),
+        "large": str(2**64 - 1 - number),
         "f": number / 4,
         "d": number / 3,
         "octets": bytes([number, 0, 255]),
@@ -206,7 +206,7 @@ def _protobuf(number: int) -> dict[str, Any]:
         "number": number if number % 3 == 2 else None,
         "at": START + timedelta(hours=number) if has_all else None,
         "signed": -number,
-        "fixed": Decimal(2**64 - 1 - number),
+        "fixed": str(2**64 - 1 - number),
     }
 
 
