@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -42,12 +43,19 @@ def by_pyiceberg(directory: Path, table: str) -> list[Row]:
 
 def by_duckdb(directory: Path, table: str) -> list[Row]:
     """The rows of a table by offset, read by DuckDB from the table's newest metadata."""
-    with duckdb.connect() as connection:
-        for extension in (duckdb_extension_avro, duckdb_extension_iceberg):
-            connection.load_extension(str(_extension_file(extension)))
+    with duckdb_with_iceberg() as connection:
         scan = "SELECT * FROM iceberg_scan(?)"
         found = connection.execute(scan, [newest_metadata(directory, table)])
         return plain_rows(found.to_arrow_table())
+
+
+@contextmanager
+def duckdb_with_iceberg() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection with the extension of Iceberg, which needs that of Avro."""
+    with duckdb.connect() as connection:
+        for extension in (duckdb_extension_avro, duckdb_extension_iceberg):
+            connection.load_extension(str(_extension_file(extension)))
+        yield connection
 
 
 def by_spark(spark: SparkSession, table: str) -> list[Row]:

@@ -122,6 +122,16 @@ def test_a_topic_is_queried_as_a_table(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "topic_table: 2000 flights in a table of 3 days"
 
 
+def test_a_table_is_backfilled_by_executors_and_continued_by_the_broker(tmp_path: Path) -> None:
+    options = ["--rows", "2000", "--part-bytes", "4096"]
+    done = example_process("table_backfill", options, tmp_path, "local[2]")
+    assert done.returncode == 0, done.stderr[-2000:]
+    last_line = done.stdout.splitlines()[-1]
+    assert re.fullmatch(
+        r"table_backfill: 2000 rows in \d+ commits, and 10 by the broker", last_line
+    )
+
+
 @pytest.mark.skipif(
     int(pandas.__version__.split(".")[0]) >= 3,
     reason="PySpark 4.0's applyInPandasWithState fails by itself with pandas 3",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,7 +23,15 @@ from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
 
 from compat_tests.spark_process import SparkProcess, spark_process
-from compat_tests.table_readers import NAMESPACE, READERS, Row, by_pyiceberg, by_spark, frame_rows
+from compat_tests.table_readers import (
+    NAMESPACE,
+    READERS,
+    Row,
+    by_pyiceberg,
+    by_spark,
+    duckdb_with_iceberg,
+    frame_rows,
+)
 from compat_tests.typed_values import AVRO, FORMATS, START, protobuf_class
 from spark_examples.live_broker import live_broker
 from spark_examples.session import AVRO as SPARK_AVRO
@@ -33,6 +42,8 @@ from tests.ports import free_ports
 pytestmark = pytest.mark.timeout(300)
 
 PREFIX_BYTES = 5
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "tables.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 PARTITIONS = 2
 
 
@@ -300,3 +311,34 @@ def test_a_table_follows_ten_evolutions_while_two_versions_are_produced(
     for reader, read in READERS.items():
         assert read(lake.tables, topic) == rows, reader
     assert spark.call(by_spark, topic) == rows
+
+
+def example(containing: str) -> str:
+    """The only example in Python of the page with a text."""
+    [found] = [each for each in EXAMPLES if containing in each]
+    return found
+
+
+def test_the_page_opens_the_catalog_for_spark_as_the_tests_do() -> None:
+    """They would not see that it is locked for the broker, if it were."""
+    written = dict(re.findall(r'config\(f"\{catalog\}([^"]*)", "([^"]*)"\)', example("Spark")))
+    used = topic_tables(Path("/srv/lake"))
+    prefix = f"spark.sql.catalog.{TABLES}"
+    assert written == {name.removeprefix(prefix): used[name] for name in used if name != prefix}
+
+
+def test_the_page_reads_a_table_with_pyiceberg_and_duckdb(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create(lake.bootstrap, "flights", "value_schema_id_prefix")
+    schema = {"type": "record", "name": "F", "fields": [{"name": "carrier", "type": "string"}]}
+    serializer = AvroSerializer(lake.registry, json.dumps(schema))
+    value = serializer({"carrier": "UA"}, SerializationContext("flights", MessageField.VALUE))
+    produce(lake.bootstrap, "flights", iter([value] * 3))
+    table_rows(lake, "flights", 3)
+    exec(example("selected_fields").replace("/srv/lake", str(lake.tables)), {})
+    with duckdb_with_iceberg() as connection:
+        code = example("iceberg_scan").replace("/srv/lake", str(lake.tables))
+        code = re.sub(r"duckdb\.sql\(.*\)\n", "", code).replace("import duckdb\n", "")
+        exec(code, {"duckdb": connection})
+    assert capsys.readouterr().out.splitlines() == ["3", "[(3,)]"]

@@ -1,6 +1,7 @@
 """A context manager that runs a wirekafka broker in a child process."""
 
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -32,6 +33,12 @@ def live_broker(
         yield _address(process, log, start_timeout_s)
     finally:
         _stop(process, stop_timeout_s)
+
+
+def free_address() -> str:
+    """HOST:PORT where nothing listens on this machine."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 def _address(process: subprocess.Popen[str], log: Path, timeout_s: float) -> str:

@@ -11,7 +11,6 @@ query reads the topic.
 
 import argparse
 import json
-import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -37,7 +36,7 @@ from spark_examples.airline import (
     publish,
     unique,
 )
-from spark_examples.live_broker import live_broker
+from spark_examples.live_broker import free_address, live_broker
 from spark_examples.session import ICEBERG, TABLES, kafka_session, run, topic_tables
 
 FIRST = {
@@ -111,8 +110,7 @@ def lake(arguments: argparse.Namespace) -> Iterator[Lake]:
     if arguments.bootstrap:
         yield Lake(arguments.bootstrap, arguments.registry, arguments.tables)
         return
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        registry = f"127.0.0.1:{free.getsockname()[1]}"
+    registry = free_address()
     with tempfile.TemporaryDirectory() as scratch:
         tables = Path(scratch, "tables")
         settings = (

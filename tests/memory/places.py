@@ -218,6 +218,7 @@ OWN: Mapping[str, str] = {
     "server/peers/broker_links.py": "BrokerLinks._peers",
     "schemas/json/dialects.py": "_meta_validator",
     "schemas/json/validation.py": "validator_class",
+    "config/table_place.py": "TablePlace.catalog_properties",
     "server/connections/error_counts.py": "_known",
     "server/background/housekeeping.py": (
         "Housekeeping._timers Housekeeping._high_watermarks Housekeeping._unretained "

@@ -111,9 +111,9 @@ def _table_place(config: BrokerConfig) -> TablePlace | None:
     """Where the broker's tables are; None if it has none. Raises ConfigError."""
     if tables_url(config.sources) is None:
         return None
-    from wirekafka.server.tabling.settings import TableSettings
+    from wirekafka.server.tabling.settings import TablingSettings
 
-    settings = TableSettings.of(config)
+    settings = TablingSettings.of(config)
     assert settings is not None, "there is a URL"
     properties = dict(settings.catalog)
     name = properties.pop("name")

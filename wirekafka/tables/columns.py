@@ -120,7 +120,7 @@ class Octets:
             self._has_nulls = True
             sizes = np.maximum(sizes, 0)
         self._valid.append(valid)
-        self._views.append(octet_views(records.data, places.positions, sizes, len(self._buffers)))
+        self._views.append(_views(records.data, places.positions, sizes, len(self._buffers)))
         self._buffers.append(pa.py_buffer(records.data))
 
     def take(self, count: int) -> pa.Array:
@@ -135,7 +135,7 @@ class Octets:
         return array.cast(pa.binary())
 
 
-def octet_views(data: bytes | memoryview, positions: Int64s, sizes: Int64s, buffer: int) -> Views:
+def _views(data: bytes | memoryview, positions: Int64s, sizes: Int64s, buffer: int) -> Views:
     """Arrow's views of bytes in the buffer of that number."""
     views = np.empty((len(sizes), _VIEW_WORDS), np.int32)
     views[:, 0] = sizes

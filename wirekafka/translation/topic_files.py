@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from wirekafka.errors import KafkaError
-from wirekafka.log.checkpoints import TopicPartition
+from wirekafka.log.checkpoints import TopicPartition, uuid_text
 from wirekafka.log.epochs import EpochEntry
 from wirekafka.log.files import RealDisk
 from wirekafka.reader import LogReader, LogSource, UnknownLog
@@ -37,6 +37,11 @@ class TopicFiles:
             records = partial(metadata_records, self._local)
             source = JoinedSource(self._local, TierSource(store, records=records))
         self.reader = LogReader(source)
+
+    def topic_id(self, topic: str) -> str | None:
+        """The id of a topic in base64, as its directories have it."""
+        found = self._local.topic_id(topic, self._local.partitions(topic)[0])
+        return None if found is None else uuid_text(found)
 
     def epochs(self, topic: str, partition: int) -> list[EpochEntry]:
         """The leader epochs of a partition; none if they cannot be read."""

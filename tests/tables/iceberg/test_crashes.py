@@ -5,13 +5,15 @@ import signal
 
 import pytest
 
-from tests.repetitions import seeds
+from tests.repetitions import is_thorough, seeds
 from tests.tables.iceberg.appender import PARTITIONS, Appenders, appenders
 from tests.tables.iceberg.crash_sites import SITES
 from tests.tables.iceberg.lake import a_table, assert_holds_its_marks, files_of
 
 HOURS = "(hour(redpanda.timestamp))"
 SEEDS = seeds("WIREKAFKA_ICEBERG_SEEDS", usual=1, thorough=20)
+SITE_COUNT = len(SITES) if is_thorough() else 12
+"""How many sites a seed tries, in random order."""
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +26,14 @@ def processes():
 def test_a_process_killed_at_any_step_leaves_the_rows_below_its_marks(
     processes: Appenders, tmp_path, seed
 ):
-    """Each site in turn, in one table, which the next process goes on with."""
+    """One site after another, in one table, which the next process goes on with."""
     table = a_table(tmp_path, partition_spec="()")
     with table.table.transaction() as transaction:
         # Old metadata is deleted by the third commit on.
         transaction.set_properties({"write.metadata.previous-versions-max": "2"})
     order = random.Random(seed)
     end = 0
-    for site in order.sample(SITES, len(SITES)):
+    for site in order.sample(SITES, SITE_COUNT):
         arguments = {"directory": str(tmp_path), "seed": order.random(), "end": end + 1000}
         occurrence = order.randint(1, 2)
         killed = processes.run(arguments | {"site": site, "occurrence": occurrence})

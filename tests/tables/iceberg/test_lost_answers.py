@@ -7,6 +7,7 @@ from pyiceberg.exceptions import (
     CommitStateUnknownException,
     ServiceUnavailableError,
 )
+from pyiceberg.io.pyarrow import PyArrowFile
 from requests import ConnectionError, ReadTimeout
 from sqlalchemy.exc import OperationalError
 
@@ -171,7 +172,7 @@ def test_a_catalog_that_cannot_be_read_is_a_passing_problem(table, catalog):
 
 
 def test_a_request_that_the_catalog_never_accepts_is_permanent(table, catalog, tmp_path):
-    catalog.steps = [("lost", BadRequestError("no such field"))]
+    catalog.steps = [("lost", BadRequestError("no such field"))] * 2
     with pytest.raises(WrongTable, match=r"redpanda.flights: .*BadRequestError: no such field"):
         append(table, 10, 20)
     assert assert_holds_its_marks(table) == {0: 10}
@@ -182,11 +183,11 @@ def test_a_store_that_fails_while_files_are_written_leaves_the_table_as_it_was(
 ):
     before = files_in(tmp_path)
 
-    def new_output(location):
+    def create(file, overwrite):
         raise OSError("No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pyiceberg.io.pyarrow.PyArrowFileIO.new_output", lambda _, at: new_output(at))
+        patch.setattr(PyArrowFile, "create", create)
         with pytest.raises(CatalogProblem, match=r"redpanda.flights: OSError: No space left"):
             append(table, 10, 20)
     assert files_in(tmp_path) == before
@@ -208,6 +209,21 @@ def test_another_snapshot_that_comes_first_is_rebased_onto(table, catalog, tmp_p
     assert len(files_in(tmp_path)) == 3
     manifests = len(list(tmp_path.rglob("snap-*.avro")))
     assert manifests == len(table.table.snapshots())
+
+
+def test_a_commit_to_another_branch_that_comes_first_is_rebased_onto(table, catalog, tmp_path):
+    other = a_table(tmp_path).table
+    other.manage_snapshots().create_branch(other.current_snapshot().snapshot_id, "audit").commit()
+    commit = catalog._catalog.commit_table
+
+    def commit_after_another(*request):
+        catalog._catalog.commit_table = commit
+        other.append(rows(0, range(3)), branch="audit")
+        return commit(*request)
+
+    catalog._catalog.commit_table = commit_after_another
+    assert append(table, 10, 20) == {0: 20}
+    assert assert_holds_its_marks(table) == {0: 20}
 
 
 def test_the_same_range_committed_first_by_another_leaves_no_files(table, catalog, tmp_path):

@@ -40,7 +40,6 @@ from wirekafka.tables.iceberg.problems import (
     MarksMoved,
     TableGone,
     WrongTable,
-    cause_of,
     may_pass,
     passing_problems,
 )
@@ -154,8 +153,8 @@ class TopicTable:
         each partition; a range may have gaps and no rows at all: the snapshot then has marks only.
         Raises MarksMoved if the newest marks do not end where the ranges start, and nothing is
         written; BadSpec if the partition spec names a column that the table lacks; CatalogProblem,
-        after which the rows may be in the table if the catalog did not
-        answer: `refresh` returns the marks that say it.
+        after which the rows may be in the table if the catalog did not answer: `refresh` returns
+        the marks that say it.
         """
         assert added, "nothing to append"
         assert all(start <= end for start, end in added.values())
@@ -193,7 +192,10 @@ class TopicTable:
                     except UnknownOutcome as unknown:
                         unanswered += 1
                         if unanswered == _MOST_UNANSWERED:
-                            raise CatalogProblem(f"{self.name}: {unknown}") from unknown
+                            # Some refusals are races too: with a commit to another branch.
+                            passes = may_pass(unknown.__cause__)
+                            kind = CatalogProblem if passes else WrongTable
+                            raise kind(f"{self.name}: {unknown}") from unknown
             except BaseException:
                 self._discard(change.written, attempts)
                 raise
@@ -216,12 +218,6 @@ class TopicTable:
             self.table = commit_once(self.table, marks, added, change.stage, attempts)
         except LostRace:
             return False
-        except UnknownOutcome as failure:
-            if may_pass(failure.__cause__):
-                raise
-            raise WrongTable(
-                f"{self.name}: the commit is refused: {cause_of(failure.__cause__)}"
-            ) from failure
         return True
 
     def _check_starts(self, added: Mapping[int, tuple[int, int]]) -> None:

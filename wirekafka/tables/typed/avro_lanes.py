@@ -20,12 +20,12 @@ from wirekafka.tables.typed.avro_types import Column, RecordColumn
 from wirekafka.tables.typed.avro_vectors import (
     PADDING_BYTES,
     FixedVector,
+    LaneChunk,
     ListVector,
     MapVector,
     NullVector,
     NumberVector,
     OptionalVector,
-    PayloadChunk,
     StructVector,
     SymbolVector,
     TextVector,
@@ -40,16 +40,16 @@ _FEW_STEPS = 256
 """The steps in a chunk that may be taken for fewer lanes."""
 _PADDING = bytes(PADDING_BYTES)
 
-_LAST_BYTES = np.uint64(0x8080808080808080)
-_EACH_BYTE = np.uint64(0x0101010101010101)
-_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _WORD, _WORD_BYTES = np.dtype("<u8"), 8
+_EACH_BYTE = np.uint64(0x0101010101010101)
+_LAST_BYTES = np.uint64(0x8080808080808080)
+_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _LONGEST_BYTES = 10
 _SMALL = (np.arange(128) >> 1) ^ -(np.arange(128) & 1)
 """The value of each varint of one byte."""
 
-Read = Callable[[PayloadChunk, Int64s, Int64s], tuple[Vector, Int64s]]
-Skip = Callable[[PayloadChunk, Int64s, Int64s], Int64s]
+Read = Callable[[LaneChunk, Int64s, Int64s], tuple[Vector, Int64s]]
+Skip = Callable[[LaneChunk, Int64s, Int64s], Int64s]
 
 
 class LaneReader(NamedTuple):
@@ -76,7 +76,7 @@ def decode_lanes(record: RecordColumn) -> Callable[[Sequence[bytes]], tuple[pa.A
         count = len(payloads)
         ends = np.fromiter(map(len, payloads), np.int64, count).cumsum() + PADDING_BYTES
         data = b"".join((_PADDING, *payloads, _PADDING))
-        chunk = PayloadChunk(data, ends, np.zeros(count, np.bool_), _FEW_STEPS)
+        chunk = LaneChunk(data, ends, np.zeros(count, np.bool_), _FEW_STEPS)
         starts = np.empty(count, np.int64)
         starts[:1] = PADDING_BYTES
         starts[1:] = ends[:-1]
@@ -128,25 +128,35 @@ def _varying(read: Read) -> LaneReader:
     return LaneReader(read, lambda chunk, lanes, at: read(chunk, lanes, at)[1])
 
 
-def _sized(size_bytes: int, vector: Callable[[PayloadChunk, Int64s, Int64s], Vector]) -> LaneReader:
+def _sized(size_bytes: int, vector: Callable[[LaneChunk, Int64s, Int64s], Vector]) -> LaneReader:
     """Values of one size: they may end behind their lane, which is found at its end."""
 
-    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         return vector(chunk, lanes, at), at + size_bytes
 
     return LaneReader(read, lambda chunk, lanes, at: at + size_bytes, size_bytes)
 
 
-def longs(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
+def longs(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
     """The varint of at most 64 bits at each position, and the positions after them."""
     first = chunk.octets.take(at, mode="clip")
     if not len(at) or first.max() < 0x80:
         return _SMALL.take(first), at + 1
-    # All bytes of a varint but its last have the highest bit.
+    has_second = first >= 0x80
+    second = chunk.octets.take(at + 1, mode="clip")
+    if (second * has_second).max() >= 0x80:
+        return _long(chunk, lanes, at)
+    raw = (first & 0x7F) + (second * has_second).astype(np.int64) * 0x80
+    return (raw >> 1) ^ -(raw & 1), at + 1 + has_second
+
+
+def _long(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
+    """The varints, from words of eight bytes: all bytes of one but its last have the high bit."""
     found = chunk.items(_WORD, at)
     lasts = (found & _LAST_BYTES) ^ _LAST_BYTES
     below = (lasts & (np.uint64(0) - lasts)) - np.uint64(1)
     raw = found & below & _BITS
+    # The gaps between the bytes' bits are closed: those of one, of two and of four bits.
     raw = raw & np.uint64(0x007F007F007F007F) | raw >> np.uint64(1) & np.uint64(0x3F803F803F803F80)
     raw = raw & np.uint64(0x00003FFF00003FFF) | raw >> np.uint64(2) & np.uint64(0x0FFFC0000FFFC000)
     raw = raw & np.uint64(0x000000000FFFFFFF) | raw >> np.uint64(4) & np.uint64(0x00FFFFFFF0000000)
@@ -159,7 +169,7 @@ def longs(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64
 
 
 def _lengthen(
-    chunk: PayloadChunk, lanes: Int64s, at: Int64s, where: Int64s, raw: Any, ends: Int64s
+    chunk: LaneChunk, lanes: Int64s, at: Int64s, where: Int64s, raw: Any, ends: Int64s
 ) -> None:
     """Add the ninth and the tenth byte to the varints that have them."""
     ninth = chunk.octets.take(at[where] + _WORD_BYTES, mode="clip").astype(np.uint64)
@@ -171,14 +181,14 @@ def _lengthen(
     chunk.refuse(lanes[where], has_tenth & (tenth > 1))
 
 
-def _booleans(chunk: PayloadChunk, arrow: pa.DataType, lanes: Int64s, at: Int64s) -> Vector:
+def _booleans(chunk: LaneChunk, arrow: pa.DataType, lanes: Int64s, at: Int64s) -> Vector:
     found = chunk.octets.take(at, mode="clip")
     chunk.refuse(lanes, found > 1)
     return NumberVector(arrow, found == 1)
 
 
 def _integers(
-    chunk: PayloadChunk, column: avro_types.IntegerColumn, lanes: Int64s, at: Int64s
+    chunk: LaneChunk, column: avro_types.IntegerColumn, lanes: Int64s, at: Int64s
 ) -> tuple[Vector, Int64s]:
     values, at = longs(chunk, lanes, at)
     if len(values) and (values.min() < column.least or values.max() > column.largest):
@@ -195,14 +205,14 @@ def _integers(
 def _float_reader(column: avro_types.FloatColumn) -> LaneReader:
     kind, arrow = np.dtype(f"<f{column.size_bytes}"), column.arrow
 
-    def vector(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Vector:
+    def vector(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> Vector:
         return NumberVector(arrow, chunk.items(kind, at))
 
     return _sized(column.size_bytes, vector)
 
 
 def _texts(
-    chunk: PayloadChunk, arrow: pa.DataType, lanes: Int64s, at: Int64s
+    chunk: LaneChunk, arrow: pa.DataType, lanes: Int64s, at: Int64s
 ) -> tuple[TextVector, Int64s]:
     sizes, at = longs(chunk, lanes, at)
     wrong = (sizes > chunk.ends[lanes] - at) | (sizes < 0)
@@ -214,21 +224,21 @@ def _texts(
 
 
 def _uuid_reader(column: avro_types.UuidTextColumn) -> LaneReader:
-    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         texts, at = _texts(chunk, column.arrow, lanes, at)
         return uuids(chunk, column.arrow, texts), at
 
     return LaneReader(read, _skip_text)
 
 
-def _skip_text(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Int64s:
+def _skip_text(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> Int64s:
     return _texts(chunk, pa.binary(), lanes, at)[1]
 
 
 def _fixed_reader(column: avro_types.FixedColumn) -> LaneReader:
     size, arrow = column.size_bytes, column.arrow
 
-    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         wrong = at > chunk.ends[lanes] - size
         if wrong.any():
             chunk.refuse(lanes, wrong)
@@ -245,7 +255,7 @@ def _fixed_reader(column: avro_types.FixedColumn) -> LaneReader:
 def _decimal_reader(column: avro_types.DecimalColumn) -> LaneReader:
     size, arrow = column.size_bytes, column.arrow
 
-    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         if size is None:
             texts, at = _texts(chunk, arrow, lanes, at)
             return decimals(chunk, arrow, texts), at
@@ -261,7 +271,7 @@ def _decimal_reader(column: avro_types.DecimalColumn) -> LaneReader:
 def _enum_reader(column: avro_types.EnumColumn) -> LaneReader:
     symbols = pa.array(column.symbols, pa.string())
 
-    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         indexes, at = longs(chunk, lanes, at)
         wrong = (indexes < 0) | (indexes >= len(symbols))
         if wrong.any():
@@ -275,7 +285,7 @@ def _enum_reader(column: avro_types.EnumColumn) -> LaneReader:
 def _optional_reader(column: avro_types.OptionalColumn) -> LaneReader:
     value, null_index = _reader(column.value), column.null_index
 
-    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         where, at = _branches(chunk, lanes, at)
         if len(where) == len(at):
             return value.read(chunk, lanes, at)
@@ -285,13 +295,13 @@ def _optional_reader(column: avro_types.OptionalColumn) -> LaneReader:
         at[where] = after
         return _spread(values, where, len(at)), at
 
-    def skip(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Int64s:
+    def skip(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> Int64s:
         where, at = _branches(chunk, lanes, at)
         if len(where):
             at[where] = value.skip(chunk, lanes[where], at[where])
         return at
 
-    def _branches(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
+    def _branches(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
         """Which values are not null, and the positions after the branches' indexes."""
         indexes, at = longs(chunk, lanes, at)
         if len(indexes) and (indexes.min() < 0 or indexes.max() > 1):
@@ -324,7 +334,7 @@ def _union_reader(column: avro_types.UnionColumn) -> LaneReader:
     readers = [_reader(each.column) for each in column.branches]
     is_column = np.array([each.column.arrow is not None for each in column.branches])
 
-    def branches(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
+    def branches(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
         indexes, at = longs(chunk, lanes, at)
         wrong = (indexes < 0) | (indexes >= len(readers))
         if wrong.any():
@@ -332,7 +342,7 @@ def _union_reader(column: avro_types.UnionColumn) -> LaneReader:
             indexes = np.where(wrong, 0, indexes)
         return indexes, at
 
-    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         indexes, at = branches(chunk, lanes, at)
         fields = []
         for index, reader in enumerate(readers):
@@ -348,7 +358,7 @@ def _union_reader(column: avro_types.UnionColumn) -> LaneReader:
         valid = None if is_column.all() else is_column[indexes]
         return StructVector(column.arrow, fields, len(at), valid), at
 
-    def skip(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Int64s:
+    def skip(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> Int64s:
         indexes, at = branches(chunk, lanes, at)
         for index, reader in enumerate(readers):
             (where,) = (indexes == index).nonzero()
@@ -364,7 +374,7 @@ def _record_reader(column: RecordColumn) -> LaneReader:
     is_column = [each.column.arrow is not None for each in column.fields]
     arrow = column.arrow
 
-    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         fields = []
         for reader, is_kept in zip(readers, is_column, strict=True):
             values, at = reader.read(chunk, lanes, at)
@@ -372,7 +382,7 @@ def _record_reader(column: RecordColumn) -> LaneReader:
                 fields.append(values)
         return (_NOTHING if arrow is None else StructVector(arrow, fields, len(at))), at
 
-    def skip(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Int64s:
+    def skip(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> Int64s:
         for reader in readers:
             at = reader.skip(chunk, lanes, at)
         return at
@@ -395,7 +405,7 @@ class _Items(NamedTuple):
 def _list_reader(column: avro_types.ListColumn) -> LaneReader:
     item, arrow = _reader(column.item), column.arrow
 
-    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         items = _items(chunk, lanes, at, item)
         values, _ = item.read(chunk, lanes[items.owners], items.positions)
         return ListVector(arrow, items.counts(), values), items.after
@@ -406,10 +416,10 @@ def _list_reader(column: avro_types.ListColumn) -> LaneReader:
 def _map_reader(column: avro_types.MapColumn) -> LaneReader:
     value, arrow = _reader(column.value), column.arrow
 
-    def skip(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> Int64s:
+    def skip(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> Int64s:
         return value.skip(chunk, lanes, _skip_text(chunk, lanes, at))
 
-    def read(chunk: PayloadChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
+    def read(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Vector, Int64s]:
         entries = _items(chunk, lanes, at, entry)
         owners = lanes[entries.owners]
         keys, positions = _texts(chunk, pa.string(), owners, entries.positions)
@@ -420,7 +430,7 @@ def _map_reader(column: avro_types.MapColumn) -> LaneReader:
     return LaneReader(read, lambda chunk, lanes, at: _items(chunk, lanes, at, entry).after)
 
 
-def _items(chunk: PayloadChunk, lanes: Int64s, at: Int64s, item: LaneReader) -> _Items:
+def _items(chunk: LaneChunk, lanes: Int64s, at: Int64s, item: LaneReader) -> _Items:
     """Find the items in all blocks of lists, in lock step: the first of each, the second, …"""
     owners, positions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     at = at.copy()
@@ -447,9 +457,7 @@ def _items(chunk: PayloadChunk, lanes: Int64s, at: Int64s, item: LaneReader) -> 
     return _Items(owner, position, at)
 
 
-def _block(
-    chunk: PayloadChunk, lanes: Int64s, at: Int64s, least_bytes: int
-) -> tuple[Int64s, Int64s]:
+def _block(chunk: LaneChunk, lanes: Int64s, at: Int64s, least_bytes: int) -> tuple[Int64s, Int64s]:
     """The counts of the next blocks' items, and the positions after the counts."""
     counts, at = longs(chunk, lanes, at)
     (negative,) = (counts < 0).nonzero()
@@ -465,7 +473,7 @@ def _block(
 
 
 def _step(
-    chunk: PayloadChunk,
+    chunk: LaneChunk,
     lanes: Int64s,
     at: Int64s,
     item: LaneReader,
@@ -488,7 +496,7 @@ def _step(
         done += 1
 
 
-def _afford(chunk: PayloadChunk, lanes: Int64s, going: Int64s) -> Int64s:
+def _afford(chunk: LaneChunk, lanes: Int64s, going: Int64s) -> Int64s:
     """The lists that a further step is worth: few of them have few steps."""
     if 0 < len(going) < FEWEST_LANES:
         chunk.few -= 1

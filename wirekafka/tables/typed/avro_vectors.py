@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wirekafka.tables.columns import bitmap, octet_views
+from wirekafka.tables.columns import bitmap
 from wirekafka.tables.scan import Flags, Int64s
 
 PADDING_BYTES = 64
 """Zeros before and after the payloads: whoever reads a few bytes too many finds them."""
+_VIEW, _SIZE_BYTES = np.dtype("V16"), 4
 _DECIMAL_BYTES = 16
 _MOST_DIGITS = 38
 _UUID_BYTES, _UUID_CHARACTERS = 16, 36
@@ -40,7 +41,7 @@ _HEXADECIMAL = _hexadecimal()
 
 
 @dataclass(slots=True, eq=False)
-class PayloadChunk:
+class LaneChunk:
     """Joined payloads, where each ends, and which have been refused.
 
     `few` is how many more steps may be taken for the sake of a few lanes.
@@ -78,7 +79,7 @@ class PayloadChunk:
 class Vector(Protocol):
     """The values of a type."""
 
-    def array(self, chunk: PayloadChunk) -> pa.Array:
+    def array(self, chunk: LaneChunk) -> pa.Array:
         """The values as an array. Payloads whose values are wrong are refused."""
 
 
@@ -90,7 +91,7 @@ class NumberVector:
     values: NDArray[Any]
     valid: Flags | None = None
 
-    def array(self, chunk: PayloadChunk) -> pa.Array:
+    def array(self, chunk: LaneChunk) -> pa.Array:
         validity = None if self.valid is None else bitmap(self.valid)
         is_bits = self.values.dtype == np.bool_
         buffer = bitmap(self.values) if is_bits else pa.py_buffer(self.values)
@@ -104,7 +105,7 @@ class SymbolVector:
     symbols: pa.StringArray
     indexes: Int64s
 
-    def array(self, chunk: PayloadChunk) -> pa.Array:
+    def array(self, chunk: LaneChunk) -> pa.Array:
         return self.symbols.take(pa.array(self.indexes))
 
 
@@ -117,7 +118,7 @@ class TextVector:
     positions: Int64s
     sizes: Int64s
 
-    def array(self, chunk: PayloadChunk) -> pa.Array:
+    def array(self, chunk: LaneChunk) -> pa.Array:
         valid = self.sizes >= 0
         sizes = self.sizes if valid.all() else np.maximum(self.sizes, 0)
         if chunk.refused.any():
@@ -132,12 +133,25 @@ class TextVector:
             chunk.refuse(self.lanes, wrong)
             return self._octets(chunk, np.where(wrong, 0, sizes), valid).cast(self.arrow)
 
-    def _octets(self, chunk: PayloadChunk, sizes: Int64s, valid: Flags) -> pa.Array:
-        views = octet_views(chunk.data, self.positions, sizes, 0)
+    def _octets(self, chunk: LaneChunk, sizes: Int64s, valid: Flags) -> pa.Array:
+        views = _views(chunk, self.positions, sizes)
         validity = None if valid.all() else bitmap(valid)
         buffers = [validity, pa.py_buffer(views), pa.py_buffer(chunk.data)]
         array = pa.Array.from_buffers(pa.binary_view(), len(views), buffers)
         return array.cast(pa.binary())
+
+
+def _views(chunk: LaneChunk, positions: Int64s, sizes: Int64s) -> NDArray[np.int32]:
+    """Arrow's views of texts: the size, and up to 12 bytes of text, or four and where it lies."""
+    # The bytes before the text make room for the size.
+    octets = chunk.items(_VIEW, positions - _SIZE_BYTES)
+    views = octets.view(np.int32).reshape(-1, _VIEW.itemsize // _SIZE_BYTES)
+    views[:, 0] = sizes
+    (large,) = (sizes > _VIEW.itemsize - _SIZE_BYTES).nonzero()
+    if len(large):
+        views[large, 2] = 0
+        views[large, 3] = positions[large]
+    return views
 
 
 def _is_text(octets: bytes | None) -> bool:
@@ -154,7 +168,7 @@ class FixedVector:
     arrow: pa.DataType
     octets: NDArray[np.uint8]
 
-    def array(self, chunk: PayloadChunk) -> pa.Array:
+    def array(self, chunk: LaneChunk) -> pa.Array:
         buffers = [None, pa.py_buffer(np.ascontiguousarray(self.octets))]
         is_extension = isinstance(self.arrow, pa.BaseExtensionType)
         stored = self.arrow.storage_type if is_extension else self.arrow
@@ -170,7 +184,7 @@ class OptionalVector:
     where: Int64s
     count: int
 
-    def array(self, chunk: PayloadChunk) -> pa.Array:
+    def array(self, chunk: LaneChunk) -> pa.Array:
         places = np.zeros(self.count, np.int64)
         places[self.where] = np.arange(len(self.where))
         is_null = np.ones(self.count, np.bool_)
@@ -185,7 +199,7 @@ class NullVector:
     arrow: pa.DataType
     count: int
 
-    def array(self, chunk: PayloadChunk) -> pa.Array:
+    def array(self, chunk: LaneChunk) -> pa.Array:
         return pa.nulls(self.count, self.arrow)
 
 
@@ -198,7 +212,7 @@ class StructVector:
     count: int
     valid: Flags | None = None
 
-    def array(self, chunk: PayloadChunk) -> pa.Array:
+    def array(self, chunk: LaneChunk) -> pa.Array:
         validity = None if self.valid is None else bitmap(self.valid)
         children = [each.array(chunk) for each in self.fields]
         return pa.Array.from_buffers(self.arrow, self.count, [validity], children=children)
@@ -212,7 +226,7 @@ class ListVector:
     counts: Int64s
     items: Vector
 
-    def array(self, chunk: PayloadChunk) -> pa.Array:
+    def array(self, chunk: LaneChunk) -> pa.Array:
         buffers = [None, pa.py_buffer(offsets_of(self.counts))]
         children = [self.items.array(chunk)]
         return pa.Array.from_buffers(self.arrow, len(self.counts), buffers, children=children)
@@ -228,7 +242,7 @@ class MapVector:
     keys: TextVector
     values: Vector
 
-    def array(self, chunk: PayloadChunk) -> pa.Array:
+    def array(self, chunk: LaneChunk) -> pa.Array:
         keys = self.keys.array(chunk)
         self._refuse_twice_the_same(chunk, keys)
         entries = pa.StructArray.from_arrays(
@@ -237,7 +251,7 @@ class MapVector:
         buffers = [None, pa.py_buffer(offsets_of(self.counts))]
         return pa.Array.from_buffers(self.arrow, len(self.counts), buffers, children=[entries])
 
-    def _refuse_twice_the_same(self, chunk: PayloadChunk, keys: pa.StringArray) -> None:
+    def _refuse_twice_the_same(self, chunk: LaneChunk, keys: pa.StringArray) -> None:
         """Of values with the same key, the last counts: single payloads are decoded so."""
         codes = keys.dictionary_encode().indices.to_numpy()
         maps = np.repeat(np.arange(len(self.counts)), self.counts)
@@ -254,7 +268,7 @@ def offsets_of(counts: Int64s) -> NDArray[np.int32]:
     return offsets
 
 
-def uuids(chunk: PayloadChunk, arrow: pa.DataType, texts: TextVector) -> FixedVector:
+def uuids(chunk: LaneChunk, arrow: pa.DataType, texts: TextVector) -> FixedVector:
     """The UUIDs in texts of 36 characters."""
     found = chunk.rows(_UUID_CHARACTERS, texts.positions)
     digits = _HEXADECIMAL[found[:, _DIGITS]]
@@ -263,7 +277,7 @@ def uuids(chunk: PayloadChunk, arrow: pa.DataType, texts: TextVector) -> FixedVe
     return FixedVector(arrow, (digits[:, ::2] << 4 | digits[:, 1::2]).astype(np.uint8))
 
 
-def decimals(chunk: PayloadChunk, arrow: pa.Decimal128Type, texts: TextVector) -> NumberVector:
+def decimals(chunk: LaneChunk, arrow: pa.Decimal128Type, texts: TextVector) -> NumberVector:
     """The decimals whose bytes lie where texts do: 16 bytes at most."""
     ends, sizes = texts.positions + texts.sizes, texts.sizes
     found = chunk.rows(_DECIMAL_BYTES, ends - _DECIMAL_BYTES)[:, ::-1]

@@ -26,15 +26,15 @@ def typed_values(schema: ParsedSchema, indexes: Sequence[int] = (0,)) -> TypedVa
 def _values(schema: ParsedSchema, indexes: Sequence[int]) -> TypedValues:
     match schema.format:
         case Format.AVRO:
-            from wirekafka.tables.typed import avro
+            from wirekafka.tables.typed.avro import Avro
 
-            return avro.Avro(schema)
+            return Avro(schema)
         case Format.JSON:
-            from wirekafka.tables.typed import json
+            from wirekafka.tables.typed.json import Json
 
-            return json.Json(schema)
+            return Json(schema)
         case Format.PROTOBUF:
-            from wirekafka.tables.typed import protobuf
+            from wirekafka.tables.typed.protobuf import Protobuf
 
-            return protobuf.Protobuf(schema, indexes)
+            return Protobuf(schema, indexes)
     assert_never(schema.format)
