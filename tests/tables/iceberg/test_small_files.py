@@ -1,5 +1,7 @@
 """Compaction: fewer files with the same rows and marks, whatever happens at the same time."""
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +20,7 @@ from tests.tables.iceberg.lake import (
 )
 from tests.tables.iceberg.position_deletes import delete_positions
 from wirekafka.tables.iceberg import small_files
-from wirekafka.tables.iceberg.layout import KEY_VALUE_COLUMNS
+from wirekafka.tables.iceberg.layout import KEY_VALUE_COLUMNS, typed_columns
 from wirekafka.tables.iceberg.live_files import live_files, rows_of
 from wirekafka.tables.iceberg.marks import TAG, added_by
 from wirekafka.tables.iceberg.small_files import Compaction, FileSizes
@@ -96,6 +98,24 @@ def test_partitions_are_merged_apart_and_that_of_the_newest_records_later(tmp_pa
     assert compact(table) == [2]
     assert len(files_of(table)) == 2
     assert assert_holds_its_marks(table) == {0: 120}
+
+
+def test_partitions_of_several_transforms_and_of_nulls_are_merged(tmp_path):
+    amount = pa.decimal128(10, 2)
+    columns = typed_columns(pa.struct([("amount", amount), ("city", pa.string())]))
+    table = a_table(tmp_path, columns, "(month(redpanda.timestamp), amount, truncate(2, city))")
+    values = [{"amount": Decimal("1.50"), "city": "Åre"}, {}]
+    for start in (0, 4):
+        found = [
+            record | values[position % 2]
+            for position, record in enumerate(records(0, range(start, start + 4)))
+        ]
+        written = pa.Table.from_pylist(found, schema=table.arrow_type)
+        table.append(written, {0: (start, start + 4)}, {0: 0})
+    before = content_of(table)
+    assert compact(table) == [2, 2]
+    assert content_of(table) == before
+    assert len(files_of(table)) == 2
 
 
 def test_a_file_that_is_large_enough_stays(tmp_path):

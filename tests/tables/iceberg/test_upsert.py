@@ -116,6 +116,14 @@ def test_only_files_with_keys_of_the_batch_are_written_again(tmp_path, monkeypat
     assert values_of(table)[0, b"a3"] == (b"2", 27)
 
 
+def test_manifests_without_files_are_not_kept(tmp_path):
+    table = a_table(tmp_path)
+    for offset in range(4):
+        write(table, offset, (b"a", b"1"))
+    # One of the new file, one of the file that it replaces.
+    assert len(table.table.current_snapshot().manifests(table.table.io)) == 2
+
+
 def test_a_row_of_a_newer_record_stays(tmp_path):
     """Somebody wrote it: the log's own records come in order."""
     table = a_table(tmp_path)
