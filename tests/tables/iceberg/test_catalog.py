@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from tests.ports import free_ports
 from tests.tables.iceberg.lake import TABLE, a_table, append, assert_holds_its_marks
 from wirekafka.tables.iceberg.catalog import catalog_properties, open_catalog
 from wirekafka.tables.iceberg.problems import CatalogProblem
@@ -75,6 +76,29 @@ def test_a_file_that_is_no_catalog_is_reported(tmp_path):
     (tmp_path / "catalog.db").write_bytes(b"no database" * 100)
     with pytest.raises(CatalogProblem, match=r"catalog wirekafka of .*file is not a database"):
         open_catalog(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("properties", "cause"),
+    [
+        ({"uri": "nosql://host/tables"}, "NoSuchModuleError"),
+        ({"uri": "mysql://host/tables"}, "NotInstalledError"),
+        ({"type": "unknown"}, "ValueError"),
+        ({"type": "sql"}, "ValueError: URI missing"),
+        ({"catalog-impl": "no.such.Catalog"}, "ValueError"),
+    ],
+)
+def test_a_catalog_that_can_never_open_is_a_mistake_of_the_configuration(
+    tmp_path, properties, cause
+):
+    with pytest.raises(ValueError, match=f"catalog wirekafka of .*: {cause}"):
+        open_catalog(str(tmp_path), properties=properties)
+
+
+def test_a_rest_catalog_that_is_down_is_a_passing_problem(tmp_path):
+    (port,) = free_ports(1)
+    with pytest.raises(CatalogProblem, match="catalog wirekafka of"):
+        open_catalog(str(tmp_path), properties={"uri": f"http://127.0.0.1:{port}/"})
 
 
 def test_many_threads_open_one_new_catalog_and_one_new_table(tmp_path):

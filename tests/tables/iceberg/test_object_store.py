@@ -1,8 +1,8 @@
 """Tables in an S3 bucket, with the catalog in a local file."""
 
-import boto3
 import pytest
 from moto.server import ThreadedMotoServer
+from pyarrow.fs import S3FileSystem
 
 from tests.tables.iceberg.lake import a_table, append, offsets_of
 from wirekafka.tables.iceberg.catalog import open_catalog
@@ -21,19 +21,24 @@ def store(monkeypatch):
         ("AWS_ENDPOINT_URL", f"http://{host}:{port}"),
     ):
         monkeypatch.setenv(name, value)
-    yield boto3.client("s3", region_name="us-east-1")
+    yield S3FileSystem(
+        access_key="key",
+        secret_key="secret",
+        region="us-east-1",
+        endpoint_override=f"http://{host}:{port}",
+        allow_bucket_creation=True,
+    )
     server.stop()
 
 
 def test_a_bucket_has_tables_and_a_local_file_their_catalog(store, tmp_path):
-    store.create_bucket(Bucket="lake")
+    store.create_dir("lake")
     properties = {"uri": f"sqlite:///{tmp_path}/tables.db"}
     catalog = open_catalog("s3://lake/tables", properties=properties)
     table = a_table(tmp_path, catalog=catalog)
     assert append(table, 0, 100) == {0: 100}
     assert offsets_of(table.table) == {0: list(range(100))}
     assert table.table.metadata_location.startswith("s3://lake/tables/redpanda/flights/metadata/")
-    keys = [{"Key": each["Key"]} for each in store.list_objects(Bucket="lake")["Contents"]]
-    store.delete_objects(Bucket="lake", Delete={"Objects": keys})
+    store.delete_dir_contents("lake")
     with pytest.raises(WrongTable, match=r"redpanda\.flights: .*a file of the table is missing"):
         append(table, 100, 200)

@@ -14,8 +14,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from pyiceberg.catalog import Catalog, load_catalog
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from wirekafka.tables.iceberg.problems import passing_problems
+from wirekafka.tables.iceberg.problems import cause_of, may_pass, passing_problems
 from wirekafka.tables.iceberg.synced_files import SyncedFileIO
 
 CATALOG_FILE = "catalog.db"
@@ -23,6 +24,9 @@ BUSY_TIMEOUT_S = 30
 """How long a statement waits while another process writes the SQLite file."""
 _OPENINGS = 5
 """Two processes that create the tables of one SQLite file at once disturb each other."""
+_PAUSE_S = 0.05
+_MISTAKES = (ArgumentError, NoSuchModuleError)
+"""A URI of a database that SQLAlchemy does not understand, or has no package for."""
 _LOCAL = "file://"
 _SYNCED = f"{SyncedFileIO.__module__}.{SyncedFileIO.__name__}"
 _NOT_IN_URIS = "#?%"
@@ -60,16 +64,18 @@ def open_catalog(
     or properties that can never work, CatalogProblem for a catalog that does not answer.
     """
     settled = catalog_properties(url, properties or {}, os.environ)
-    with passing_problems(f"catalog {name} of {url}"):
-        for attempt in range(_OPENINGS):
+    subject = f"catalog {name} of {url}"
+    openings = _OPENINGS if settled.get("type") == "sql" else 1
+    with passing_problems(subject):
+        for opening in range(openings):
             try:
                 return load_catalog(name, **settled)
-            except (OSError, RuntimeError):
-                raise
-            except Exception:
-                if attempt == _OPENINGS - 1 or settled["type"] != "sql":
+            except Exception as error:
+                if isinstance(error, _MISTAKES) or not may_pass(error):
+                    raise ValueError(f"{subject}: {cause_of(error)}") from error
+                if opening == openings - 1:
                     raise
-                time.sleep(0.05 * (attempt + 1))
+            time.sleep(_PAUSE_S * (opening + 1))
     raise AssertionError("unreachable")
 
 
@@ -94,7 +100,7 @@ def catalog_properties(
     settled = found | dict(properties)
     if not any(key in settled for key in _IMPLEMENTATIONS):
         settled["type"] = _type_of(settled["uri"])
-    if settled.get("type") == "sql":
+    if settled.get("type") == "sql" and "uri" in settled:
         settled["uri"] = _patient(settled["uri"])
     settled.setdefault("type", "")
     return {key: value for key, value in settled.items() if value}
