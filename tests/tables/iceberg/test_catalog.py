@@ -85,7 +85,7 @@ def test_a_file_that_is_no_catalog_is_reported(tmp_path):
         ({"uri": "mysql://host/tables"}, "NotInstalledError"),
         ({"type": "unknown"}, "ValueError"),
         ({"type": "sql"}, "ValueError: URI missing"),
-        ({"catalog-impl": "no.such.Catalog"}, "ValueError"),
+        ({"py-catalog-impl": "no.such.Catalog"}, "ValueError"),
     ],
 )
 def test_a_catalog_that_can_never_open_is_a_mistake_of_the_configuration(
