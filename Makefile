@@ -19,7 +19,7 @@ check:
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
 	@.venv/bin/python -m pytest -q -n 2 --dist worksteal \
-		-m "not long and not sweep and not campaign" $(PURE)
+		-m "not long and not sweep and not campaign" --ignore tests/tables/iceberg $(PURE)
 
 # Without TEST: tests/ in two processes, compat_tests/, which waits for other programs more than it
 # computes, in three, then the tests that time, in one. SEEDS sets how many seeds each simulation

@@ -19,7 +19,7 @@ from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigs
 
 _TOPIC, _BROKER, _CLIENT_METRICS, _GROUP = 2, 4, 16, 32
 _SET = 0
-_COUNT = repetitions("WIREKAFKA_SETTINGS", usual=120, thorough=500)
+_COUNT = repetitions("WIREKAFKA_SETTINGS", usual=80, thorough=500)
 """How many changes of one option are compared for each kind of resource, and of several."""
 _AT_ONCE = 100
 _SEED = 4

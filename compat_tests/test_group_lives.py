@@ -56,9 +56,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         yield ("127.0.0.1", port), directory / "data"
 
 
-CONSUMER_LIVES = repetitions("WIREKAFKA_CONSUMER_LIVES", usual=6, thorough=20)
-SHARE_LIVES = repetitions("WIREKAFKA_SHARE_LIVES", usual=4, thorough=12)
-STREAMS_LIVES = repetitions("WIREKAFKA_STREAMS_LIVES", usual=3, thorough=8)
+CONSUMER_LIVES = repetitions("WIREKAFKA_CONSUMER_LIVES", usual=4, thorough=20)
+SHARE_LIVES = repetitions("WIREKAFKA_SHARE_LIVES", usual=3, thorough=12)
+STREAMS_LIVES = repetitions("WIREKAFKA_STREAMS_LIVES", usual=2, thorough=8)
 
 
 def _seeds(kind: str, count: int, first: int = 0) -> range:

@@ -20,7 +20,7 @@ from compat_tests.spark_session import spark_session
 from tests.eventually import eventually
 from tests.repetitions import repetitions
 
-KILLS = repetitions("WIREKAFKA_KILLS", usual=3, thorough=10)
+KILLS = repetitions("WIREKAFKA_KILLS", usual=2, thorough=10)
 BETWEEN_KILLS = 2000
 """Records that both streams read between two kills; after three kills retention deletes some."""
 RECORD_BYTES = 1000

@@ -22,7 +22,7 @@ from wirekafka.config.options import BROKER
 Settings = Mapping[str, str]
 
 _SOURCE = Path(__file__).with_name("java") / "StartSettings.java"
-_COUNT = repetitions("WIREKAFKA_SETTINGS", usual=300, thorough=1_500)
+_COUNT = repetitions("WIREKAFKA_SETTINGS", usual=150, thorough=1_500)
 """How many settings each test compares."""
 _AT_ONCE = 200
 _SEED = 4

@@ -11,7 +11,7 @@ from compat_tests.transaction_script import script, settled
 from compat_tests.wire import Wire
 from tests.repetitions import repetitions
 
-SEEDS = repetitions("WIREKAFKA_TRANSACTION_SEEDS", usual=60, thorough=200)
+SEEDS = repetitions("WIREKAFKA_TRANSACTION_SEEDS", usual=30, thorough=200)
 PER_TEST = 20
 
 

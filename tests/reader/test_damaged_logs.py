@@ -18,7 +18,7 @@ from wirekafka.errors import KafkaError
 from wirekafka.reader import DamagedLog, DataLost, Log, ReaderError
 from wirekafka.reader.directory_source import DirectorySource
 
-CASES = repetitions("WIREKAFKA_DAMAGED_FILES", usual=200, thorough=2_000)
+CASES = repetitions("WIREKAFKA_DAMAGED_FILES", usual=120, thorough=2_000)
 LOGS = 20
 
 

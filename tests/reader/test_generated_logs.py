@@ -16,7 +16,7 @@ from wirekafka.reader.directory_source import DirectorySource
 from wirekafka.reader.joined_source import JoinedSource
 from wirekafka.reader.tier_source import TierSource
 
-SEEDS = range(seeds("WIREKAFKA_READER_SEEDS", usual=20, thorough=300))
+SEEDS = range(seeds("WIREKAFKA_READER_SEEDS", usual=12, thorough=300))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
