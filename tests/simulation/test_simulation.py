@@ -20,7 +20,7 @@ from wirekafka.log.producers import ProducerStates
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.share.partition import SharePartition
 
-SEEDS = seeds("WIREKAFKA_SEEDS", usual=30, thorough=1_000)
+SEEDS = seeds("WIREKAFKA_SEEDS", usual=50, thorough=1_000)
 _DIGESTS = (
     "import gc; gc.set_threshold({threshold}, 10, 10)\n"
     "elsewhere = [object() for _ in range({threshold} * 37)]\n"

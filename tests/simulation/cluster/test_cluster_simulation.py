@@ -20,7 +20,7 @@ from tests.simulation.offsets import fetch_offsets, fetch_request
 from tests.simulation.seeds import assert_every_seed_passes, assert_seeds_are_repeatable
 from tests.simulation.wire import GROUP, Coordinator, Lost
 
-SEEDS = seeds("WIREKAFKA_CLUSTER_SEEDS", usual=8, thorough=1_000)
+SEEDS = seeds("WIREKAFKA_CLUSTER_SEEDS", usual=12, thorough=1_000)
 
 
 @pytest.mark.timeout(1_800)

@@ -20,7 +20,7 @@ from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.roles import Nominee
 
-SEEDS = seeds("WIREKAFKA_QUORUM_SEEDS", usual=20, thorough=1_000)
+SEEDS = seeds("WIREKAFKA_QUORUM_SEEDS", usual=30, thorough=1_000)
 
 
 @pytest.mark.timeout(1_800)

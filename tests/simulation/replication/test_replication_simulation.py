@@ -15,7 +15,7 @@ from wirekafka.log.producers import ProducerStates
 from wirekafka.replication.partition.follower import ReplicaFollower
 from wirekafka.replication.partition.leader import Leader
 
-SEEDS = seeds("WIREKAFKA_REPLICATION_SEEDS", usual=20, thorough=1_000)
+SEEDS = seeds("WIREKAFKA_REPLICATION_SEEDS", usual=30, thorough=1_000)
 
 
 @pytest.mark.timeout(1_800)
