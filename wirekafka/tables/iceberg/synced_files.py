@@ -6,6 +6,7 @@ leave a catalog that names files without content.
 
 from pathlib import PurePosixPath
 from types import TracebackType
+from typing import Any, cast
 
 from pyarrow.fs import FileSystem
 from pyiceberg.io import WAREHOUSE, OutputStream
@@ -64,7 +65,8 @@ class _SyncedFile(PyArrowFile):
         self._local_path = path
 
     def create(self, overwrite: bool = False) -> OutputStream:
-        return _SyncedStream(super().create(overwrite), self._local_path, self._names)
+        stream = _SyncedStream(super().create(overwrite), self._local_path, self._names)
+        return cast(OutputStream, stream)
 
 
 class _SyncedStream:
@@ -76,11 +78,11 @@ class _SyncedStream:
         self._names = names
         self.closed = False
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
     def write(self, data: bytes) -> int:
         return self._stream.write(data)
-
-    def tell(self) -> int:
-        return self._stream.tell()
 
     def flush(self) -> None:
         """Nothing: `close` writes what is buffered."""
@@ -93,7 +95,7 @@ class _SyncedStream:
         RealDisk().fsync(self._path)
         self._names.sync(PurePosixPath(self._path))
 
-    def __enter__(self) -> OutputStream:
+    def __enter__(self) -> "_SyncedStream":
         return self
 
     def __exit__(
