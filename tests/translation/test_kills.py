@@ -128,7 +128,9 @@ def check(world: TopicWorld) -> None:
 
 
 @pytest.mark.parametrize("site", SITES)
-@pytest.mark.parametrize("seed", range(repetitions("WIREKAFKA_TRANSLATION_SEEDS", usual=1, thorough=20)))
+@pytest.mark.parametrize(
+    "seed", range(repetitions("WIREKAFKA_TRANSLATION_SEEDS", usual=1, thorough=20))
+)
 def test_nothing_is_lost_or_there_twice(
     world: TopicWorld, site: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

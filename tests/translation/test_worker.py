@@ -135,13 +135,13 @@ def test_a_file_beside_the_tables_has_the_state_of_each(world: TopicWorld) -> No
     world.create("t")
     world.produce("t", [b"a"])
     with worker_of(world) as worker:
-        worker.assign("t", partition_spec="(hour(nothing))")
+        worker.assign("t", partition_spec="(nonsense(redpanda.timestamp))")
         assert worker.report().state is TableState.PAUSED
         path = Path(world.url) / "wirekafka-status" / "node-1.json"
         content = json.loads(eventually(lambda: path.exists() and path.read_bytes()))
     assert content["node"] == 1
     [table] = content["tables"]
-    assert table["topic"] == "t" and table["state"] == "paused" and "nothing" in table["error"]
+    assert table["topic"] == "t" and table["state"] == "paused" and "nonsense" in table["error"]
 
 
 def test_another_worker_goes_on_after_a_kill(world: TopicWorld) -> None:

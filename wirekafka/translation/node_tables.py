@@ -83,8 +83,8 @@ class NodeTables:
         """How each table does."""
         return (table.status for table in self._tables.values())
 
-    def assign(self, assignment: Assignment) -> None:
-        """Take over what the node leads now.
+    def assign(self, assignment: Assignment) -> bool:
+        """Take over what the node leads now; returns whether these are other topics than before.
 
         A deleted topic that is unknown here was another process's, which has ended meanwhile.
         """
@@ -94,6 +94,7 @@ class NodeTables:
             for key in assignment.deleted
             if (gone := self._tables.get(key)) is None or gone.assignment.options["delete"]
         ]
+        are_others = self._tables.keys() != present.keys()
         for key in self._tables.keys() - present.keys():
             del self._tables[key]
         self._committed_ends.clear()
@@ -109,6 +110,7 @@ class NodeTables:
                 table.due_s, table.retries = 0.0, 0
             table.assignment = each
             self._note_waiting(table)
+        return are_others
 
     def next_due_s(self) -> float | None:
         """When the next turn is due; None if nothing waits."""

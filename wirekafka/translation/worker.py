@@ -74,7 +74,8 @@ class Worker:
             assignment = self._next_assignment()
             if assignment is None:
                 return
-            self._tables.assign(assignment)
+            if self._tables.assign(assignment):
+                self._has_news = True
             self._work_until_news()
 
     def _read(self, source: BinaryIO) -> None:
