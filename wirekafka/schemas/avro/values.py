@@ -14,6 +14,7 @@ from struct import error as StructError
 from typing import Any, assert_never
 
 from wirekafka.schemas.avro import logical as avro_logical
+from wirekafka.schemas.avro.payload import AvroPayload
 from wirekafka.schemas.avro.types import (
     AvroArray,
     AvroEnum,
@@ -33,7 +34,6 @@ _FLOAT, _DOUBLE = Struct("<f"), Struct("<d")
 _SPARE_VALUES = 100_000
 """Values without bytes in a payload: each other value has a byte at least."""
 _MAX_DEFAULT_BYTES = 1 << 20
-_MAX_VARINT_BITS = 70
 _NUMBERS_OF_WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 _Decode = Callable[["_Payload"], Any]
@@ -74,48 +74,17 @@ class AvroCodec:
         return bytes(out)
 
 
-class _Payload:
-    """The bytes of a payload, and how many values without bytes it may still have."""
+class _Payload(AvroPayload):
+    """A payload, and how many values without bytes it may still have."""
 
     def __init__(self, data: bytes):
-        self.data = data
-        self.position = 0
+        super().__init__(data)
         self._spare = len(data) + _SPARE_VALUES
 
     def spend(self, values: int) -> None:
         self._spare -= values
         if self._spare < 0:
             raise ValueMismatch("The payload has more values than bytes")
-
-    def take(self, size_bytes: int) -> bytes:
-        start = self.position
-        end = start + size_bytes
-        if size_bytes < 0:
-            raise ValueMismatch(f"A length is negative: {size_bytes}")
-        if end > len(self.data):
-            raise ValueMismatch("The payload ends within a value")
-        self.position = end
-        return self.data[start:end]
-
-    def read_long(self) -> int:
-        """An integer of 64 bits at most, 7 bits a byte, the lowest first."""
-        data, position = self.data, self.position
-        result = shift = 0
-        while True:
-            if position >= len(data):
-                raise ValueMismatch("The payload ends within a value")
-            byte = data[position]
-            position += 1
-            result |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift == _MAX_VARINT_BITS:
-                raise ValueMismatch("An integer has more than 64 bits")
-        if result >> 64:
-            raise ValueMismatch("An integer has more than 64 bits")
-        self.position = position
-        return (result >> 1) ^ -(result & 1)
 
     def read_int(self) -> int:
         value = self.read_long()
@@ -137,12 +106,6 @@ class _Payload:
 
     def read_bytes(self) -> str:
         return self.take(self.read_long()).decode("latin-1")
-
-    def read_string(self) -> str:
-        try:
-            return self.take(self.read_long()).decode()
-        except UnicodeDecodeError as error:
-            raise ValueMismatch(f"A string is not UTF-8: {error.reason}") from None
 
     def read_null(self) -> None:
         return None

@@ -9,12 +9,12 @@ from struct import Struct
 from typing import Any, assert_never
 from uuid import UUID
 
+from wirekafka.schemas.avro.payload import AvroPayload
 from wirekafka.schemas.schema import ValueMismatch
 from wirekafka.tables.typed import avro_types
 from wirekafka.tables.typed.avro_types import Column, NamedColumn, RecordColumn
 
 _FLOATS = {4: Struct("<f"), 8: Struct("<d")}
-_MAX_VARINT_BITS = 70
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 _EXACT = decimal.Context(prec=40)
 
@@ -39,59 +39,19 @@ def decode_payload(record: RecordColumn) -> Callable[[bytes], dict[str, Any]]:
     return decode
 
 
-class _Source:
-    """The bytes of a payload, and the position of what comes next."""
-
-    def __init__(self, data: bytes):
-        self.data = data
-        self.position = 0
-
-    def take(self, size_bytes: int) -> bytes:
-        start = self.position
-        end = start + size_bytes
-        if size_bytes < 0:
-            raise ValueMismatch(f"A length is negative: {size_bytes}")
-        if end > len(self.data):
-            raise ValueMismatch("The payload ends within a value")
-        self.position = end
-        return self.data[start:end]
-
-    def long(self) -> int:
-        """An integer of 64 bits at most, 7 bits a byte, the lowest first."""
-        data, position = self.data, self.position
-        result = shift = 0
-        while True:
-            if position >= len(data):
-                raise ValueMismatch("The payload ends within a value")
-            byte = data[position]
-            position += 1
-            result |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift == _MAX_VARINT_BITS:
-                raise ValueMismatch("An integer has more than 64 bits")
-        if result >> 64:
-            raise ValueMismatch("An integer has more than 64 bits")
-        self.position = position
-        return (result >> 1) ^ -(result & 1)
+class _Source(AvroPayload):
+    """A payload whose values have a byte at least."""
 
     def block(self) -> int:
         """The number of items in the next block of an array or map, each of a byte at least."""
-        count = self.long()
+        count = self.read_long()
         if count < 0:
-            self.long()
+            self.read_long()
             count = -count
         left = len(self.data) - self.position
         if count > left:
             raise ValueMismatch(f"{count} items cannot be in {left} bytes")
         return count
-
-    def text(self) -> str:
-        try:
-            return self.take(self.long()).decode()
-        except UnicodeDecodeError as error:
-            raise ValueMismatch(f"A string is not UTF-8: {error.reason}") from None
 
 
 def _reader(column: Column) -> _Read:
@@ -106,7 +66,9 @@ def _reader(column: Column) -> _Read:
             return _float_reader(column.size_bytes)
         case avro_types.OctetsColumn():
             is_text = column.arrow == "string"
-            return _Source.text if is_text else lambda source: source.take(source.long())
+            return (
+                _Source.read_string if is_text else lambda source: source.take(source.read_long())
+            )
         case avro_types.UuidTextColumn():
             return _uuid
         case avro_types.FixedColumn():
@@ -129,6 +91,10 @@ def _reader(column: Column) -> _Read:
     assert_never(column)
 
 
+def _octets(source: _Source) -> bytes:
+    return source.take(source.read_long())
+
+
 def _boolean(source: _Source) -> bool:
     byte = source.take(1)[0]
     if byte > 1:
@@ -140,7 +106,7 @@ def _integer_reader(column: avro_types.IntegerColumn) -> _Read:
     least, largest, factor, arrow = column.least, column.largest, column.factor, column.arrow
 
     def read(source: _Source) -> int:
-        value = source.long()
+        value = source.read_long()
         if not least <= value <= largest:
             raise ValueMismatch(f"{value} is out of the range of {arrow}")
         return value * factor
@@ -154,7 +120,7 @@ def _float_reader(size_bytes: int) -> _Read:
 
 
 def _uuid(source: _Source) -> bytes:
-    text = source.text()
+    text = source.read_string()
     if not _UUID.fullmatch(text):
         raise ValueMismatch(f"No UUID: {text!r:.60}")
     return UUID(text).bytes
@@ -166,7 +132,7 @@ def _decimal_reader(column: avro_types.DecimalColumn) -> _Read:
     bound = 10**precision
 
     def read(source: _Source) -> decimal.Decimal:
-        data = source.take(source.long() if size is None else size)
+        data = source.take(source.read_long() if size is None else size)
         unscaled = int.from_bytes(data, "big", signed=True)
         if not -bound < unscaled < bound:
             raise ValueMismatch(f"A decimal has more than {precision} digits")
@@ -179,7 +145,7 @@ def _enum_reader(column: avro_types.EnumColumn) -> _Read:
     symbols, name = column.symbols, column.name
 
     def read(source: _Source) -> str:
-        index = source.long()
+        index = source.read_long()
         if not 0 <= index < len(symbols):
             raise ValueMismatch(f"Enum {name} has no symbol {index}")
         return symbols[index]
@@ -188,7 +154,7 @@ def _enum_reader(column: avro_types.EnumColumn) -> _Read:
 
 
 def _branch(source: _Source, count: int) -> int:
-    index = source.long()
+    index = source.read_long()
     if not 0 <= index < count:
         raise ValueMismatch(f"A union of {count} types has no type {index}")
     return index
@@ -249,7 +215,7 @@ def _map_reader(value: _Read) -> _Read:
         entries: dict[str, Any] = {}
         while count := source.block():
             for _ in range(count):
-                key = source.text()
+                key = source.read_string()
                 entries[key] = value(source)
         return list(entries.items())
 
