@@ -4,11 +4,12 @@ import sqlite3
 import threading
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from tests.ports import free_ports
 from tests.tables.iceberg.lake import TABLE, a_table, append, assert_holds_its_marks
 from wirekafka.tables.iceberg.catalog import catalog_properties, open_catalog
-from wirekafka.tables.iceberg.problems import CatalogProblem
+from wirekafka.tables.iceberg.problems import CatalogProblem, cause_of
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "{}/", "{}/inner dir"])
@@ -182,3 +183,9 @@ def test_azure_and_google_are_written_as_iceberg_writes_them():
 def test_the_type_of_a_catalog_follows_its_uri(tmp_path, uri, kind):
     found = catalog_properties(str(tmp_path), {"uri": uri}, {})
     assert (found["type"], found["uri"]) == (kind, uri)
+
+
+def test_a_locked_catalog_names_the_option_that_spark_needs():
+    locked = OperationalError("UPDATE", {}, sqlite3.OperationalError("database is locked"))
+    assert "jdbc.init-catalog-tables=false" in cause_of(locked)
+    assert cause_of(OSError("no such file")) == "OSError: no such file"

@@ -35,6 +35,9 @@ _PASSING = (
 _PERMANENT = (BadRequestError, FileNotFoundError)
 """Kinds of those above that no repetition heals."""
 
+_LOCKED = "database is locked"
+_SPARK_HINT = " (by a Spark session without jdbc.init-catalog-tables=false, while it lives?)"
+
 
 class CatalogProblem(Exception):
     """The catalog or the store does not answer as it should now: the same call may work later."""
@@ -85,4 +88,5 @@ def cause_of(error: BaseException | None) -> str:
     """An error's kind and the first line of its text."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines()
     kind = type(error).__name__
-    return f"{kind}: {lines[0]}" if lines else kind
+    hint = _SPARK_HINT if _LOCKED in lines[:1] else ""
+    return f"{kind}: {lines[0]}{hint}" if lines else kind
