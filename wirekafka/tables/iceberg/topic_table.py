@@ -91,7 +91,7 @@ class TopicTable:
                 table = catalog.load_table(identifier)
             except NoSuchTableError:
                 _create(catalog, identifier, topic_id, columns, terms)
-                table = catalog.load_table(identifier)
+                table = _created(catalog, identifier)
             _check_owner(table, _name(identifier), topic_id)
             opened = cls(catalog, identifier, topic_id, terms, table)
             opened._adopt()
@@ -301,6 +301,13 @@ class _Append:
             for file in self.written.files:
                 update.append_data_file(file)
         return update.snapshot_id
+
+
+def _created(catalog: Catalog, identifier: tuple[str, str]) -> Table:
+    try:
+        return catalog.load_table(identifier)
+    except NoSuchTableError as error:  # The catalog refused to create it: locked, perhaps.
+        raise CatalogProblem(f"{_name(identifier)}: the table could not be created") from error
 
 
 def _name(identifier: tuple[str, str]) -> str:
