@@ -256,3 +256,40 @@ def test_a_table_of_keys_has_the_newest_record_of_each(world: TopicWorld) -> Non
     assert world.values("t", "key", "value") == [(1, b"b", b"2"), (4, b"c", b"4")]
     [dead] = world.rows("t~dlq")
     assert dead["offset"] == 5 and "no key" in dead["error"]
+
+
+def test_a_topic_may_change_its_mode_and_back(world: TopicWorld) -> None:
+    world.create("t")
+    id = world.register("t-value", CUSTOMER)
+    world.produce("t", [b"a"])
+    world.translate(world.translator("t"))
+    world.produce_encoded("t", id, [parse(CUSTOMER).encoded({"name": "Ada"})])
+    world.translate(world.translator("t", mode=TYPED))
+    world.produce("t", [b"c"])
+    world.translate(world.translator("t"))
+    assert world.values("t", "value", "name") == [
+        (0, b"a", None),
+        (1, None, "Ada"),
+        (2, b"c", None),
+    ]
+
+
+def test_a_table_of_fields_gets_the_column_of_bytes(world: TopicWorld) -> None:
+    world.create("t")
+    id = world.register("t-value", CUSTOMER)
+    world.produce_encoded("t", id, [parse(CUSTOMER).encoded({"name": "Ada"})])
+    world.translate(world.translator("t", mode=TYPED))
+    world.produce("t", [b"b"])
+    world.translate(world.translator("t"))
+    assert world.values("t", "value", "name") == [(0, None, "Ada"), (1, b"b", None)]
+
+
+def test_a_field_in_the_way_of_the_column_of_bytes_pauses_the_table(world: TopicWorld) -> None:
+    text = CUSTOMER.replace('"name", "type"', '"value", "type"')
+    world.create("t")
+    id = world.register("t-value", text)
+    world.produce_encoded("t", id, [parse(text).encoded({"value": "Ada"})])
+    world.translate(world.translator("t", mode=TYPED))
+    world.produce("t", [b"b"])
+    with pytest.raises(TablePaused, match="column value is string and cannot become binary"):
+        world.translate(world.translator("t"))

@@ -116,6 +116,10 @@ class TopicTranslator:
                     columns,
                     self.settings.partition_spec,
                 )
+                if is_key_value:
+                    # An older mode may have left other columns. No later schema brings more.
+                    table.evolve(KEY_VALUE_COLUMNS)
+                    table.check_spec()
                 settle_dead_letters(table)
                 self._table = table
             self.marks = self._table.refresh()
@@ -239,7 +243,7 @@ class TopicTranslator:
         translated = TranslatedRows.none_of(columns)
         for batch, (parts, failures) in zip(chunk.batches, decoded, strict=True):
             if self._schemas is None:
-                values = [batch.column("value")]
+                values = _raw_values(batch, value_type)
             else:
                 rows = aligned(parts, batch.num_rows, value_type, self._table.renames)
                 values = rows.flatten()
@@ -306,6 +310,14 @@ class TopicTranslator:
         return int(rows.num_rows)
 
 
+def _raw_values(batch: pa.RecordBatch, type: pa.StructType) -> list[pa.Array]:
+    """The values of a batch as bytes; null in the columns that an earlier mode of the topic had."""
+    return [
+        batch.column("value") if field.name == "value" else pa.nulls(batch.num_rows, field.type)
+        for field in type
+    ]
+
+
 def _keyless(batch: pa.RecordBatch) -> list[int]:
     """The indexes of the records without a key."""
     (indexes,) = batch.column("key").is_null().to_numpy(zero_copy_only=False).nonzero()
@@ -336,7 +348,7 @@ def _table_problems() -> Iterator[None]:
         yield
     except TableGone as error:
         raise TableRetrying(str(error)) from error
-    except (WrongTable, BadSpec) as error:
+    except (WrongTable, BadSpec, BadEvolution) as error:
         raise TablePaused(str(error)) from error
     except (CatalogProblem, ReaderError) as error:
         raise TableRetrying(str(error)) from error

@@ -144,6 +144,10 @@ class TopicTable:
                 except CommitFailedException:
                     continue
 
+    def check_spec(self) -> None:
+        """Raise BadSpec if the partition spec names a column that the table lacks now."""
+        check_spec(self._present_terms(), self.table.schema())
+
     def append(
         self, rows: pa.Table, added: Mapping[int, tuple[int, int]], epochs: Mapping[int, int]
     ) -> Marks:
@@ -161,7 +165,7 @@ class TopicTable:
         _check_rows(rows, added)
         if rows.num_rows:
             # A column that no schema has brought by now is a mistake.
-            check_spec(self._present_terms(), self.table.schema())
+            self.check_spec()
         return self.commit(_Append(rows, self.table.schema()), added, epochs)
 
     def commit(
