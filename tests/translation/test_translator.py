@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.registry.fake_registry import Fault
-from tests.translation.topic_world import TopicWorld, topic_world
+from tests.translation.topic_world import NAMESPACE, TopicWorld, topic_world
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.schemas.avro.schema import parse
 from wirekafka.translation import translator as translator_module
@@ -293,3 +293,21 @@ def test_a_field_in_the_way_of_the_column_of_bytes_pauses_the_table(world: Topic
     world.produce("t", [b"b"])
     with pytest.raises(TablePaused, match="column value is string and cannot become binary"):
         world.translate(world.translator("t"))
+
+
+def test_partition_values_may_be_longer_than_names_of_files(world: TopicWorld) -> None:
+    world.create("t")
+    keys = [b"k" * 400, b"/../\xff\x00", b"", None]
+    world.produce("t", [b"v"] * 4, keys=keys)
+    world.translate(world.translator("t", partition_spec="(redpanda.key)"))
+    assert world.values("t", "key") == list(enumerate(keys))
+
+
+def test_the_longest_name_of_a_topic_is_one_of_a_table_also_after_a_drop(world: TopicWorld) -> None:
+    name = "n" * 249
+    world.create(name)
+    world.produce(name, [b"a"])
+    for _ in range(2):
+        world.translate(world.translator(name))
+        assert world.values(name, "value") == [(0, b"a")]
+        world.catalog().drop_table((NAMESPACE, name))

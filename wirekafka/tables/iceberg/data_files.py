@@ -33,6 +33,11 @@ from wirekafka.tables.iceberg.projection import FileColumns
 
 _INCREASING = {f"{RECORD_COLUMN}.offset", f"{RECORD_COLUMN}.timestamp"}
 """Columns that grow from row to row, as paths in Parquet."""
+_LONGEST_DIRECTORIES = 200
+"""Longer directories of a partition are left out: file systems have names of 255 bytes.
+
+They are for people. Readers take a file's partition from its manifest.
+"""
 _logger = logging.getLogger(__name__)
 
 
@@ -62,7 +67,8 @@ def write_rows(table: Table, rows: pa.Table, layout: Schema) -> WrittenFiles:
 
     def write(numbered: tuple[int, tuple[PartitionKey | None, pa.Table]]) -> DataFile:
         number, (key, part) = numbered
-        path = provider.new_data_location(f"{number:05d}-{write_id}.parquet", key)
+        named = key if key is None or len(key.to_path()) <= _LONGEST_DIRECTORIES else None
+        path = provider.new_data_location(f"{number:05d}-{write_id}.parquet", named)
         return _write_file(table, path, key, columns.of(part), columns.schema)
 
     # Parquet is compressed outside of the interpreter's lock.

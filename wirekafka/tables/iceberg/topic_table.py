@@ -45,6 +45,8 @@ from wirekafka.tables.iceberg.problems import (
 )
 
 _ATTEMPTS = 20
+_LONGEST_NAME = 200
+"""Of a directory that gets a suffix; file systems have names of 255 bytes."""
 _FIRST_WAIT_S = 0.01
 _LONGEST_WAIT_S = 2.0
 _MOST_UNANSWERED = 2
@@ -331,7 +333,8 @@ def _create(
     location = created.table_metadata.location
     if has_metadata(catalog.properties, location):
         # Of a table that was renamed or dropped: it must not lose them as the new one's orphans.
-        created = create(location=f"{location.rstrip('/')}-{uuid4().hex[:8]}")
+        parent, _, name = location.rstrip("/").rpartition("/")
+        created = create(location=f"{parent}/{name[:_LONGEST_NAME]}-{uuid4().hex[:8]}")
     with suppress(TableAlreadyExistsError, CommitFailedException), created as transaction:
         if has_columns(terms, schema):
             settle_spec(transaction, terms)
