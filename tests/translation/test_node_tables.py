@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -251,3 +252,45 @@ def test_an_error_of_the_code_in_maintenance_or_a_drop_ends_no_other_work(
     tables.assign("t")
     tables.run(most=2)
     assert len(world.rows("t")) == 1
+
+
+@pytest.mark.parametrize("deleted", ["directory", "catalog.db"])
+def test_tables_that_were_deleted_under_the_worker_are_written_again(
+    world: TopicWorld, tables: Tables, deleted: str
+) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    tables.options["t"] = {"target_lag_ms": 0}
+    tables.assign("t")
+    tables.run()
+    if deleted == "directory":
+        shutil.rmtree(world.url)
+    else:
+        (Path(world.url) / deleted).unlink()
+    world.produce("t", [b"b"])
+    for _ in range(3):
+        tables.assign("t")
+        tables.run()
+        tables.now_s += 61
+    assert world.values("t", "value") == [(0, b"a"), (1, b"b")]
+    assert tables.reported[-1][1] is TableState.RUNNING
+
+
+def test_a_catalog_file_that_was_restored_from_a_backup_is_written_on(
+    world: TopicWorld, tables: Tables
+) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    tables.options["t"] = {"target_lag_ms": 0}
+    tables.assign("t")
+    tables.run()
+    file = Path(world.url) / "catalog.db"
+    backup = file.with_name("backup")
+    shutil.copy(file, backup)
+    for value in (b"b", b"c"):
+        world.produce("t", [value])
+        tables.assign("t")
+        tables.run()
+        if value == b"b":
+            backup.rename(file)
+    assert world.values("t", "value") == [(0, b"a"), (1, b"b"), (2, b"c")]
