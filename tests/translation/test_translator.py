@@ -311,3 +311,40 @@ def test_the_longest_name_of_a_topic_is_one_of_a_table_also_after_a_drop(world: 
         world.translate(world.translator(name))
         assert world.values(name, "value") == [(0, b"a")]
         world.catalog().drop_table((NAMESPACE, name))
+
+
+@pytest.mark.parametrize("write", ["append", "upsert"])
+def test_records_of_many_hours_are_several_commits(
+    world: TopicWorld, monkeypatch: pytest.MonkeyPatch, write: str
+) -> None:
+    for name in ("topic_table", "upsert"):
+        monkeypatch.setattr(f"wirekafka.tables.iceberg.{name}.MOST_PARTS", 3)
+    world.create("t", partitions=4)
+    for partition in range(4):
+        hours_ms = [hour * 3_600_000 for hour in range(partition, partition + 5)]
+        keys = [b"%d" % at for at in range(5)]
+        world.produce("t", [b"a"] * 5, partition, keys=keys, times_ms=hours_ms)
+    translator = world.translator("t", write=write)
+    while world.translate(translator).has_more:
+        pass
+    assert world.values("t") == [(offset,) for offset in range(5)] * 4
+    for snapshot in world.catalog().load_table((NAMESPACE, "t")).snapshots():
+        assert snapshot.summary is not None
+        assert int(snapshot.summary["changed-partition-count"] or 0) <= 3
+
+
+def test_large_records_of_many_partitions_are_several_commits(
+    world: TopicWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translator_module, "_CHUNK_BYTES", 1_000)
+    world.create("t", partitions=5)
+    for partition in range(5):
+        world.produce("t", [b"a" * 600], partition)
+    translator = world.translator("t")
+    assert world.translate(translator).rows == 2
+    world.produce("t", [b"a" * 600])
+    assert world.translate(translator).rows == 2, "partition 0 has no turn before the others"
+    assert set(translator.marks.ends) == {0, 1, 2, 3}
+    while world.translate(translator).has_more:
+        pass
+    assert len(world.rows("t")) == 6

@@ -22,7 +22,13 @@ from wirekafka.tables.iceberg.commit import (
     UnknownOutcome,
     commit_once,
 )
-from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files, has_metadata, write_rows
+from wirekafka.tables.iceberg.data_files import (
+    MOST_PARTS,
+    WrittenFiles,
+    delete_files,
+    has_metadata,
+    write_rows,
+)
 from wirekafka.tables.iceberg.evolution import Renames, evolve_table, iceberg_columns, renames_of
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN, TABLE_PROPERTIES, TOPIC_ID_PROPERTY
 from wirekafka.tables.iceberg.marks import Marks, UnreadableMarks, marks_of
@@ -158,7 +164,8 @@ class TopicTable:
         The rows have the columns of `arrow_type`, or fewer. `added` has start and end offset of
         each partition; a range may have gaps and no rows at all: the snapshot then has marks only.
         Raises MarksMoved if the newest marks do not end where the ranges start, and nothing is
-        written; BadSpec if the partition spec names a column that the table lacks; CatalogProblem,
+        written; BadSpec if the partition spec names a column that the table lacks; TooManyParts if
+        the rows are in too many partitions of the table, and nothing is written; CatalogProblem,
         after which the rows may be in the table if the catalog did not answer: `refresh` returns
         the marks that say it.
         """
@@ -299,7 +306,7 @@ class _Append:
 
     def prepare(self, table: Table) -> None:
         if self.written is None or self.written.spec_id != table.metadata.default_spec_id:
-            self.written = write_rows(table, self._rows, self._layout)
+            self.written = write_rows(table, self._rows, self._layout, most_parts=MOST_PARTS)
 
     def stage(self, transaction: Transaction, summary: dict[str, str]) -> int:
         assert self.written is not None
