@@ -254,7 +254,7 @@ def test_an_error_of_the_code_in_maintenance_or_a_drop_ends_no_other_work(
     assert len(world.rows("t")) == 1
 
 
-@pytest.mark.parametrize("deleted", ["directory", "catalog.db"])
+@pytest.mark.parametrize("deleted", ["directory", "catalog.db", "content of catalog.db"])
 def test_tables_that_were_deleted_under_the_worker_are_written_again(
     world: TopicWorld, tables: Tables, deleted: str
 ) -> None:
@@ -265,8 +265,10 @@ def test_tables_that_were_deleted_under_the_worker_are_written_again(
     tables.run()
     if deleted == "directory":
         shutil.rmtree(world.url)
-    else:
+    elif deleted == "catalog.db":
         (Path(world.url) / deleted).unlink()
+    else:
+        (Path(world.url) / "catalog.db").write_bytes(b"")
     world.produce("t", [b"b"])
     for _ in range(3):
         tables.assign("t")

@@ -174,6 +174,18 @@ def test_dead_letters_are_once_in_their_table_after_a_crash_before_the_rows(
     assert [row["offset"] for row in world.rows("t~dlq")] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("mode", [TYPED, "value_schema_latest"])
+def test_what_answers_without_codes_of_a_registry_is_asked_again(
+    world: TopicWorld, mode: str
+) -> None:
+    world.create("t")
+    id = world.register("t-value", CUSTOMER)
+    world.produce_encoded("t", id, [parse(CUSTOMER).encoded({"name": "Ada"})])
+    world.fake_registry.faults.append(Fault(404, b"<html>no page at this path"))
+    with pytest.raises(TableRetrying, match="404"):
+        world.translate(world.translator("t", mode=mode))
+
+
 def test_a_registry_that_fails_is_tried_again_and_nothing_is_dead(world: TopicWorld) -> None:
     world.create("t")
     id = world.register("t-value", CUSTOMER)

@@ -99,7 +99,7 @@ def _following(catalog: Catalog) -> Catalog:
     engine = create_engine(url, poolclass=NullPool)
 
     def connecting(*_: object) -> None:
-        if not path.exists():
+        if not path.exists() or not path.stat().st_size:
             path.parent.mkdir(parents=True, exist_ok=True)
             SqlCatalogBaseTable.metadata.create_all(plain)
 
