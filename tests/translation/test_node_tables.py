@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import pytest
 from tests.translation.topic_world import NAMESPACE, OPTIONS, TopicWorld, topic_world
 from wirekafka.translation.messages import Assignment, TopicAssignment
 from wirekafka.translation.node_tables import NodeTables
+from wirekafka.translation.problems import TableRetrying
 from wirekafka.translation.status import TableState, TableStatus
+from wirekafka.translation.translator import TopicTranslator
 
 
 class Tables:
@@ -52,12 +55,17 @@ class Tables:
             )
         )
 
-    def run(self) -> int:
+    def run(self, most: int = 100) -> int:
         """Take the turns that are due now; returns how many there were."""
         turns = 0
-        while self.tables.turn() is not None:
+        while turns < most and self.tables.turn() is not None:
             turns += 1
         return turns
+
+    def translator(self, topic: str) -> TopicTranslator:
+        found = self.tables._tables[topic, self.world.ids[topic]].translator
+        assert found is not None
+        return found
 
 
 @pytest.fixture
@@ -189,3 +197,102 @@ def test_an_error_of_the_code_is_reported_and_tried_again(
     tables.now_s += 2
     tables.run()
     assert len(world.rows("t")) == 1
+
+
+def test_a_table_whose_look_at_its_marks_fails_keeps_no_other_from_its_turn(
+    world: TopicWorld, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for topic in ("broken", "good"):
+        world.create(topic)
+    tables.assign("broken", "good")
+    tables.run()
+
+    def refuse() -> None:
+        raise TableRetrying("the catalog is locked")
+
+    monkeypatch.setattr(tables.translator("broken"), "check", refuse)
+    tables.now_s += 31
+    assert tables.run(most=10) == 2
+    assert tables.tables.next_due_s() == tables.now_s + 1
+
+
+def test_a_backlog_keeps_no_other_table_from_its_turn(
+    world: TopicWorld, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wirekafka.translation.translator._CHUNK_ROWS", 1)
+    for topic in ("big", "small"):
+        world.create(topic)
+        tables.options[topic] = {"target_lag_ms": 0}
+    for _ in range(8):
+        world.produce("big", [b"a"])
+    tables.assign("big", "small")
+    tables.run(most=2)
+    tables.now_s += 1
+    world.produce("small", [b"a"])
+    tables.assign("big", "small")
+    tables.run(most=2)
+    assert len(world.rows("small")) == 1
+    assert len(world.rows("big")) == 1
+
+
+def test_an_error_of_the_code_in_maintenance_or_a_drop_ends_no_other_work(
+    world: TopicWorld, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create("t")
+    tables.assign("t")
+    monkeypatch.setattr("wirekafka.translation.node_tables.Maintenance.step", lambda *_: 1 // 0)
+    monkeypatch.setattr("wirekafka.translation.node_tables.drop_table", lambda *_: 1 // 0)
+    monkeypatch.setattr("wirekafka.translation.node_tables.Maintenance.is_due", lambda *_: True)
+    tables.run(most=2)
+    tables.assign("t", deleted=(("u", "none"),))
+    assert tables.run(most=3) == 3
+    tables.now_s += 1
+    world.produce("t", [b"a"])
+    tables.options["t"] = {"target_lag_ms": 0}
+    tables.assign("t")
+    tables.run(most=2)
+    assert len(world.rows("t")) == 1
+
+
+@pytest.mark.parametrize("deleted", ["directory", "catalog.db", "content of catalog.db"])
+def test_tables_that_were_deleted_under_the_worker_are_written_again(
+    world: TopicWorld, tables: Tables, deleted: str
+) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    tables.options["t"] = {"target_lag_ms": 0}
+    tables.assign("t")
+    tables.run()
+    if deleted == "directory":
+        shutil.rmtree(world.url)
+    elif deleted == "catalog.db":
+        (Path(world.url) / deleted).unlink()
+    else:
+        (Path(world.url) / "catalog.db").write_bytes(b"")
+    world.produce("t", [b"b"])
+    for _ in range(3):
+        tables.assign("t")
+        tables.run()
+        tables.now_s += 61
+    assert world.values("t", "value") == [(0, b"a"), (1, b"b")]
+    assert tables.reported[-1][1] is TableState.RUNNING
+
+
+def test_a_catalog_file_that_was_restored_from_a_backup_is_written_on(
+    world: TopicWorld, tables: Tables
+) -> None:
+    world.create("t")
+    world.produce("t", [b"a"])
+    tables.options["t"] = {"target_lag_ms": 0}
+    tables.assign("t")
+    tables.run()
+    file = Path(world.url) / "catalog.db"
+    backup = file.with_name("backup")
+    shutil.copy(file, backup)
+    for value in (b"b", b"c"):
+        world.produce("t", [value])
+        tables.assign("t")
+        tables.run()
+        if value == b"b":
+            backup.rename(file)
+    assert world.values("t", "value") == [(0, b"a"), (1, b"b"), (2, b"c")]

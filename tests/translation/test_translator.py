@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.registry.fake_registry import Fault
-from tests.translation.topic_world import TopicWorld, topic_world
+from tests.translation.topic_world import NAMESPACE, TopicWorld, topic_world
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.schemas.avro.schema import parse
 from wirekafka.translation import translator as translator_module
@@ -174,6 +174,18 @@ def test_dead_letters_are_once_in_their_table_after_a_crash_before_the_rows(
     assert [row["offset"] for row in world.rows("t~dlq")] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("mode", [TYPED, "value_schema_latest"])
+def test_what_answers_without_codes_of_a_registry_is_asked_again(
+    world: TopicWorld, mode: str
+) -> None:
+    world.create("t")
+    id = world.register("t-value", CUSTOMER)
+    world.produce_encoded("t", id, [parse(CUSTOMER).encoded({"name": "Ada"})])
+    world.fake_registry.faults.append(Fault(404, b"<html>no page at this path"))
+    with pytest.raises(TableRetrying, match="404"):
+        world.translate(world.translator("t", mode=mode))
+
+
 def test_a_registry_that_fails_is_tried_again_and_nothing_is_dead(world: TopicWorld) -> None:
     world.create("t")
     id = world.register("t-value", CUSTOMER)
@@ -256,3 +268,95 @@ def test_a_table_of_keys_has_the_newest_record_of_each(world: TopicWorld) -> Non
     assert world.values("t", "key", "value") == [(1, b"b", b"2"), (4, b"c", b"4")]
     [dead] = world.rows("t~dlq")
     assert dead["offset"] == 5 and "no key" in dead["error"]
+
+
+def test_a_topic_may_change_its_mode_and_back(world: TopicWorld) -> None:
+    world.create("t")
+    id = world.register("t-value", CUSTOMER)
+    world.produce("t", [b"a"])
+    world.translate(world.translator("t"))
+    world.produce_encoded("t", id, [parse(CUSTOMER).encoded({"name": "Ada"})])
+    world.translate(world.translator("t", mode=TYPED))
+    world.produce("t", [b"c"])
+    world.translate(world.translator("t"))
+    assert world.values("t", "value", "name") == [
+        (0, b"a", None),
+        (1, None, "Ada"),
+        (2, b"c", None),
+    ]
+
+
+def test_a_table_of_fields_gets_the_column_of_bytes(world: TopicWorld) -> None:
+    world.create("t")
+    id = world.register("t-value", CUSTOMER)
+    world.produce_encoded("t", id, [parse(CUSTOMER).encoded({"name": "Ada"})])
+    world.translate(world.translator("t", mode=TYPED))
+    world.produce("t", [b"b"])
+    world.translate(world.translator("t"))
+    assert world.values("t", "value", "name") == [(0, None, "Ada"), (1, b"b", None)]
+
+
+def test_a_field_in_the_way_of_the_column_of_bytes_pauses_the_table(world: TopicWorld) -> None:
+    text = CUSTOMER.replace('"name", "type"', '"value", "type"')
+    world.create("t")
+    id = world.register("t-value", text)
+    world.produce_encoded("t", id, [parse(text).encoded({"value": "Ada"})])
+    world.translate(world.translator("t", mode=TYPED))
+    world.produce("t", [b"b"])
+    with pytest.raises(TablePaused, match="column value is string and cannot become binary"):
+        world.translate(world.translator("t"))
+
+
+def test_partition_values_may_be_longer_than_names_of_files(world: TopicWorld) -> None:
+    world.create("t")
+    keys = [b"k" * 400, b"/../\xff\x00", b"", None]
+    world.produce("t", [b"v"] * 4, keys=keys)
+    world.translate(world.translator("t", partition_spec="(redpanda.key)"))
+    assert world.values("t", "key") == list(enumerate(keys))
+
+
+def test_the_longest_name_of_a_topic_is_one_of_a_table_also_after_a_drop(world: TopicWorld) -> None:
+    name = "n" * 249
+    world.create(name)
+    world.produce(name, [b"a"])
+    for _ in range(2):
+        world.translate(world.translator(name))
+        assert world.values(name, "value") == [(0, b"a")]
+        world.catalog().drop_table((NAMESPACE, name))
+
+
+@pytest.mark.parametrize("write", ["append", "upsert"])
+def test_records_of_many_hours_are_several_commits(
+    world: TopicWorld, monkeypatch: pytest.MonkeyPatch, write: str
+) -> None:
+    for name in ("topic_table", "upsert"):
+        monkeypatch.setattr(f"wirekafka.tables.iceberg.{name}.MOST_PARTS", 3)
+    world.create("t", partitions=4)
+    for partition in range(4):
+        hours_ms = [hour * 3_600_000 for hour in range(partition, partition + 5)]
+        keys = [b"%d" % at for at in range(5)]
+        world.produce("t", [b"a"] * 5, partition, keys=keys, times_ms=hours_ms)
+    translator = world.translator("t", write=write)
+    while world.translate(translator).has_more:
+        pass
+    assert world.values("t") == [(offset,) for offset in range(5)] * 4
+    for snapshot in world.catalog().load_table((NAMESPACE, "t")).snapshots():
+        assert snapshot.summary is not None
+        assert int(snapshot.summary["changed-partition-count"] or 0) <= 3
+
+
+def test_large_records_of_many_partitions_are_several_commits(
+    world: TopicWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translator_module, "_CHUNK_BYTES", 1_000)
+    world.create("t", partitions=5)
+    for partition in range(5):
+        world.produce("t", [b"a" * 600], partition)
+    translator = world.translator("t")
+    assert world.translate(translator).rows == 2
+    world.produce("t", [b"a" * 600])
+    assert world.translate(translator).rows == 2, "partition 0 has no turn before the others"
+    assert set(translator.marks.ends) == {0, 1, 2, 3}
+    while world.translate(translator).has_more:
+        pass
+    assert len(world.rows("t")) == 6

@@ -71,11 +71,13 @@ class TopicWorld:
         *,
         keys: Sequence[bytes | None] | None = None,
         headers: Sequence[tuple[str, bytes | None]] = (),
+        times_ms: Sequence[int] | None = None,
         **options: Any,
     ) -> None:
         now_ms = self.clock.now_ms()
+        times_ms = times_ms or range(now_ms, now_ms + len(values))
         records = [
-            Record(at, now_ms + at, b"k" if keys is None else keys[at], value, tuple(headers))
+            Record(at, times_ms[at], b"k" if keys is None else keys[at], value, tuple(headers))
             for at, value in enumerate(values)
         ]
         data = bytes(encode_batch(records, options=BatchOptions(**options)))

@@ -37,13 +37,17 @@ def read_chunk(
 ) -> RecordChunk:
     """The first records of ranges, of each partition its share of the limits.
 
-    A share may be exceeded by one record batch of the reader. Raises ReaderError for anything but
-    records that retention has deleted.
+    A share may be exceeded by one record batch of the reader. If the limits are reached by that,
+    the last ranges have their turn with a later chunk. Raises ReaderError for anything but records
+    that retention has deleted.
     """
     chunk = RecordChunk()
     share = max(len(ranges), 1)
-    for partition, wanted in sorted(ranges.items()):
+    for partition, wanted in ranges.items():
+        if chunk.rows >= limit_rows or chunk.size_bytes >= limit_bytes:
+            break
         _read(chunk, reader, topic, partition, wanted, limit_rows // share, limit_bytes // share)
+    chunk.batches.sort(key=lambda batch: batch.column("partition")[0].as_py())
     return chunk
 
 

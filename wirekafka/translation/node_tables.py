@@ -49,6 +49,8 @@ class _Table:
     """By the name of the table or of its dead letters' table."""
     checked_s: float = 0.0
     """When the table's marks were read last."""
+    last_turn: int = 0
+    """The number of its last turn among the turns of all tables."""
 
 
 class NodeTables:
@@ -76,6 +78,7 @@ class NodeTables:
         self._now_s = now_s
         self._now_ms = now_ms
         self._tables: dict[_Key, _Table] = {}
+        self._turns = 0
         self._drops: list[_Key] = []
         """Deleted topics whose tables are to be dropped with them."""
 
@@ -116,25 +119,24 @@ class NodeTables:
         """When the next turn is due; None if nothing waits."""
         if self._drops:
             return self._now_s()
-        return min(
-            (due for table in self._tables.values() if (due := self._due_s(table)) is not None),
-            default=None,
-        )
+        return min(map(self._due_s, self._tables.values()), default=None)
 
     def turn(self) -> Progress | None:
-        """Translate the table that is due longest, or drop one; None if none is due."""
+        """Translate a table that is due, or drop one; None if none is due.
+
+        The turn is for the table that had none for the longest time: a backlog of one topic keeps
+        no other table from its turn.
+        """
         if self._drops:
             self._drop(*self._drops.pop())
             return Progress()
         now_s = self._now_s()
-        due = [
-            (due_s, key)
-            for key, table in self._tables.items()
-            if (due_s := self._due_s(table)) is not None and due_s <= now_s
-        ]
+        due = [table for table in self._tables.values() if self._due_s(table) <= now_s]
         if not due:
             return self._maintained()
-        table = self._tables[min(due)[1]]
+        table = min(due, key=lambda each: each.last_turn)
+        self._turns += 1
+        table.last_turn = self._turns
         try:
             progress = self._translate(table)
         except TableProblem as problem:
@@ -166,6 +168,8 @@ class NodeTables:
                         table.maintenance[name].step(opened, now_ms)
                     except (CatalogProblem, WrongTable) as error:
                         logger.warning("The maintenance of %s is tried again: %s", name, error)
+                    except Exception:  # An error of the code, which keeps no table from its turn.
+                        logger.exception("The maintenance of %s failed", name)
                     return Progress()
         return None
 
@@ -176,12 +180,14 @@ class NodeTables:
                 drop_table(self._catalog(), (self._namespace, name), topic_id)
             except (CatalogProblem, WrongTable, TableProblem) as error:
                 logger.error("The table of the deleted topic %s is left over: %s", topic, error)
+            except Exception:  # An error of the code, which keeps no other table from its turn.
+                logger.exception("The table of the deleted topic %s is left over", topic)
 
-    def _due_s(self, table: _Table) -> float | None:
+    def _due_s(self, table: _Table) -> float:
         if table.translator is None:
             return table.due_s
         if table.waiting_since_s is None:
-            return table.checked_s + _CHECK_EVERY_S
+            return max(table.checked_s + _CHECK_EVERY_S, table.due_s)
         waiting = self._waiting_records(table)
         lag_s = 0.0 if waiting >= _FULL_RECORDS else table.target_lag_s
         return max(table.waiting_since_s + lag_s, table.due_s)

@@ -25,7 +25,8 @@ from wirekafka.translation.groups import (
 )
 from wirekafka.translation.problems import TablePaused, TableRetrying
 
-_NOT_FOUND = 404
+_NOT_FOUND = range(40_400, 40_500)
+"""The registry's error codes for ids, GUIDs and subjects that it does not have."""
 _LATEST_FOR_S = 300.0
 """How long the latest schema of a subject is used before it is asked for again, as Redpanda."""
 _KEPT = 1_000
@@ -85,7 +86,7 @@ class TopicSchemas:
                 return self._registry.schema_of_guid(reference)
             return self._registry.schema(reference)
         except RegistryRefused as error:
-            if error.status == _NOT_FOUND:
+            if _is_unknown(error):
                 return Undecodable(f"the registry has no schema {reference}")
             raise TableRetrying(str(error)) from None
         except CliError as error:
@@ -151,7 +152,7 @@ class LatestSchema:
                 indexes = indexes_of(schema.parsed, self._protobuf_name)
             return typed_values(schema.parsed, indexes)
         except RegistryRefused as error:
-            if error.status == _NOT_FOUND:
+            if _is_unknown(error):
                 raise TablePaused(f"the registry has no subject {self._subject}") from None
             raise TableRetrying(str(error)) from None
         except CliError as error:
@@ -160,6 +161,15 @@ class LatestSchema:
             raise TablePaused(
                 f"the latest schema of {self._subject} cannot be a table: {error}"
             ) from None
+
+
+def _is_unknown(error: RegistryRefused) -> bool:
+    """Whether a registry has no such schema.
+
+    What answers 404 without its codes is no registry, but a proxy or a wrong path, and says nothing
+    of the schema.
+    """
+    return error.code in _NOT_FOUND
 
 
 def schemas_of(

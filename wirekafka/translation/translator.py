@@ -29,6 +29,7 @@ from wirekafka.tables.iceberg.problems import (
     CatalogProblem,
     MarksMoved,
     TableGone,
+    TooManyParts,
     WrongTable,
 )
 from wirekafka.tables.iceberg.topic_table import TopicTable
@@ -95,6 +96,10 @@ class TopicTranslator:
         self._dead_letter_table: TopicTable | None = None
         self._adoptions: WeakKeyDictionary[TypedValues, str | None] = WeakKeyDictionary()
         """The schemas whose columns the table has, or why it cannot have them."""
+        self._limit_rows = _CHUNK_ROWS
+        """How many records a commit has: fewer where these are in many partitions of the table."""
+        self._last_partition = -1
+        """The partition of the topic that was read last."""
         self._checked: set[tuple[int, int]] = set()
         """Partitions and leader epochs whose log was compared with the marks."""
 
@@ -116,6 +121,10 @@ class TopicTranslator:
                     columns,
                     self.settings.partition_spec,
                 )
+                if is_key_value:
+                    # An older mode may have left other columns. No later schema brings more.
+                    table.evolve(KEY_VALUE_COLUMNS)
+                    table.check_spec()
                 settle_dead_letters(table)
                 self._table = table
             self.marks = self._table.refresh()
@@ -154,20 +163,20 @@ class TopicTranslator:
                 self._files.reader,
                 self.topic,
                 ranges,
-                limit_rows=_CHUNK_ROWS,
+                limit_rows=self._limit_rows,
                 limit_bytes=_CHUNK_BYTES,
             )
             return self._commit(chunk, ranges)
 
     def _untranslated(self, partitions: Mapping[int, LeaderRange]) -> dict[int, OffsetRange]:
-        """What follows the marks in each partition."""
+        """What follows the marks in each partition, beginning after the one that was read last."""
         ranges = {}
         for partition, log in sorted(partitions.items()):
             start_offset = self.marks.ends.get(partition, log.start_offset)
             self._check_history(partition, log)
             if start_offset < log.end_offset:
                 ranges[partition] = OffsetRange(start_offset, log.end_offset)
-        return ranges
+        return dict(sorted(ranges.items(), key=lambda each: each[0] <= self._last_partition))
 
     def _check_history(self, partition: int, log: LeaderRange) -> None:
         """Whether the table's rows are of this log: once for each leader epoch."""
@@ -203,6 +212,9 @@ class TopicTranslator:
             }
             dead_count = self._add_dead_letters(rows.dead, chunk, epochs)
             self.marks = self._write(rows, chunk.added, epochs)
+        except TooManyParts:
+            self._limit_rows = max(min(self._limit_rows, chunk.rows) // 2, 1)
+            return Progress(has_more=True)
         except MarksMoved:
             # Another worker was faster, or an earlier commit succeeded after all.
             self.check()
@@ -210,12 +222,14 @@ class TopicTranslator:
         except TableGone:
             self._reopen()
             return Progress(has_more=True)
+        self._limit_rows = min(2 * self._limit_rows, _CHUNK_ROWS)
+        self._last_partition = list(chunk.added)[-1]
         return Progress(
             rows=rows.table.num_rows,
             dead_letters=dead_count,
             size_bytes=chunk.size_bytes,
             has_more=any(
-                chunk.added[partition].end_offset < end_offset
+                partition not in chunk.added or chunk.added[partition].end_offset < end_offset
                 for partition, (_, end_offset) in wanted.items()
             ),
         )
@@ -239,7 +253,7 @@ class TopicTranslator:
         translated = TranslatedRows.none_of(columns)
         for batch, (parts, failures) in zip(chunk.batches, decoded, strict=True):
             if self._schemas is None:
-                values = [batch.column("value")]
+                values = _raw_values(batch, value_type)
             else:
                 rows = aligned(parts, batch.num_rows, value_type, self._table.renames)
                 values = rows.flatten()
@@ -306,6 +320,14 @@ class TopicTranslator:
         return int(rows.num_rows)
 
 
+def _raw_values(batch: pa.RecordBatch, type: pa.StructType) -> list[pa.Array]:
+    """The values of a batch as bytes; null in the columns that an earlier mode of the topic had."""
+    return [
+        batch.column("value") if field.name == "value" else pa.nulls(batch.num_rows, field.type)
+        for field in type
+    ]
+
+
 def _keyless(batch: pa.RecordBatch) -> list[int]:
     """The indexes of the records without a key."""
     (indexes,) = batch.column("key").is_null().to_numpy(zero_copy_only=False).nonzero()
@@ -336,7 +358,7 @@ def _table_problems() -> Iterator[None]:
         yield
     except TableGone as error:
         raise TableRetrying(str(error)) from error
-    except (WrongTable, BadSpec) as error:
+    except (WrongTable, BadSpec, BadEvolution) as error:
         raise TablePaused(str(error)) from error
     except (CatalogProblem, ReaderError) as error:
         raise TableRetrying(str(error)) from error

@@ -14,7 +14,11 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.sql import SqlCatalog, SqlCatalogBaseTable
+from sqlalchemy import create_engine
+from sqlalchemy.event import listen
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.pool import NullPool
 
 from wirekafka.tables.iceberg.problems import cause_of, may_pass, passing_problems
 from wirekafka.tables.iceberg.synced_files import SyncedFileIO
@@ -69,7 +73,7 @@ def open_catalog(
     with passing_problems(subject):
         for opening in range(openings):
             try:
-                return load_catalog(name, **settled)
+                return _following(load_catalog(name, **settled))
             except Exception as error:
                 if isinstance(error, _MISTAKES) or not may_pass(error):
                     raise ValueError(f"{subject}: {cause_of(error)}") from error
@@ -77,6 +81,32 @@ def open_catalog(
                     raise
             time.sleep(_PAUSE_S * (opening + 1))
     raise AssertionError("unreachable")
+
+
+def _following(catalog: Catalog) -> Catalog:
+    """The catalog; a SQLite file is opened for each use.
+
+    A connection would write on to a file that was deleted, or replaced by a backup, where no reader
+    sees it. A file that is missing is made anew with its directory, as at the start.
+    """
+    if not isinstance(catalog, SqlCatalog):
+        return catalog
+    url = catalog.engine.url
+    path = Path(url.database or "")
+    if url.get_backend_name() != "sqlite" or not path.is_absolute():
+        return catalog
+    plain = create_engine(url, poolclass=NullPool)
+    engine = create_engine(url, poolclass=NullPool)
+
+    def connecting(*_: object) -> None:
+        if not path.exists() or not path.stat().st_size:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            SqlCatalogBaseTable.metadata.create_all(plain)
+
+    listen(engine, "do_connect", connecting)
+    catalog.engine.dispose()
+    catalog.engine = engine
+    return catalog
 
 
 def catalog_properties(

@@ -29,10 +29,18 @@ from pyiceberg.utils.properties import property_as_int
 from wirekafka.tables.iceberg.arrow_types import plain_type
 from wirekafka.tables.iceberg.column_bounds import statistics_of
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN
+from wirekafka.tables.iceberg.problems import TooManyParts
 from wirekafka.tables.iceberg.projection import FileColumns
 
 _INCREASING = {f"{RECORD_COLUMN}.offset", f"{RECORD_COLUMN}.timestamp"}
 """Columns that grow from row to row, as paths in Parquet."""
+MOST_PARTS = 1_000
+"""The partitions of a table in one commit: so many files are written in 10 to 20 s."""
+_LONGEST_DIRECTORIES = 200
+"""Longer directories of a partition are left out: file systems have names of 255 bytes.
+
+They are for people. Readers take a file's partition from its manifest.
+"""
 _logger = logging.getLogger(__name__)
 
 
@@ -44,25 +52,29 @@ class WrittenFiles:
     files: Sequence[DataFile]
 
 
-def write_rows(table: Table, rows: pa.Table, layout: Schema) -> WrittenFiles:
+def write_rows(
+    table: Table, rows: pa.Table, layout: Schema, *, most_parts: int | None = None
+) -> WrittenFiles:
     """Write rows by the table's current columns and partition spec.
 
     `layout` is the table's schema of which the rows have the columns' names; columns may have been
     renamed since. Columns that the rows lack are null. Each file is sorted by partition and offset
-    of the log.
+    of the log. Raises TooManyParts, before a file is written, for rows in more than `most_parts`
+    partitions of the table.
     """
     metadata = table.metadata
     spec_id = metadata.default_spec_id
     if rows.num_rows == 0:
         return WrittenFiles(spec_id, ())
-    parts = _parts(metadata, by_position(rows), layout)
+    parts = _parts(metadata, by_position(rows), layout, most_parts)
     columns = FileColumns(layout, metadata.schema())
     provider = load_location_provider(metadata.location, metadata.properties)
     write_id = uuid4()
 
     def write(numbered: tuple[int, tuple[PartitionKey | None, pa.Table]]) -> DataFile:
         number, (key, part) = numbered
-        path = provider.new_data_location(f"{number:05d}-{write_id}.parquet", key)
+        named = key if key is None or len(key.to_path()) <= _LONGEST_DIRECTORIES else None
+        path = provider.new_data_location(f"{number:05d}-{write_id}.parquet", named)
         return _write_file(table, path, key, columns.of(part), columns.schema)
 
     # Parquet is compressed outside of the interpreter's lock.
@@ -164,7 +176,7 @@ def _write_parquet(
 
 
 def _parts(
-    metadata: TableMetadata, rows: pa.Table, layout: Schema
+    metadata: TableMetadata, rows: pa.Table, layout: Schema, most_parts: int | None
 ) -> Iterator[tuple[PartitionKey | None, pa.Table]]:
     """The rows of each file."""
     target_bytes = property_as_int(
@@ -173,13 +185,13 @@ def _parts(
         TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT,
     )
     assert target_bytes is not None
-    for key, part in _partitions(metadata, rows, layout):
+    for key, part in _partitions(metadata, rows, layout, most_parts):
         for batches in bin_pack_arrow_table(part, target_bytes):
             yield key, pa.Table.from_batches(batches)
 
 
 def _partitions(
-    metadata: TableMetadata, rows: pa.Table, layout: Schema
+    metadata: TableMetadata, rows: pa.Table, layout: Schema, most_parts: int | None
 ) -> Iterator[tuple[PartitionKey | None, pa.Table]]:
     """The rows of each partition of the table, in their order."""
     spec, schema = metadata.spec(), metadata.schema()
@@ -196,6 +208,8 @@ def _partitions(
         columns.append(transform(column if column.type == type_ else column.cast(type_)))
     values = pa.table(columns, names=names)
     keys = values.group_by(names, use_threads=False).aggregate([])
+    if most_parts is not None and keys.num_rows > most_parts:
+        raise TooManyParts(f"{keys.num_rows} partitions of the table in one commit")
     for key in keys.to_pylist():
         chosen = _equal(values, key)
         yield (

@@ -63,6 +63,13 @@ class MarksMoved(Exception):
     """The newest marks do not end where the rows to append begin: somebody else appended them."""
 
 
+class TooManyParts(Exception):
+    """Rows to append are in so many partitions of the table that a commit would take minutes.
+
+    Each partition is a file. Nothing is written: append fewer rows.
+    """
+
+
 @contextmanager
 def passing_problems(subject: str) -> Iterator[None]:
     """Raise CatalogProblem, with the cause and what it happened to, for errors that may pass."""

@@ -22,7 +22,13 @@ from wirekafka.tables.iceberg.commit import (
     UnknownOutcome,
     commit_once,
 )
-from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files, has_metadata, write_rows
+from wirekafka.tables.iceberg.data_files import (
+    MOST_PARTS,
+    WrittenFiles,
+    delete_files,
+    has_metadata,
+    write_rows,
+)
 from wirekafka.tables.iceberg.evolution import Renames, evolve_table, iceberg_columns, renames_of
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN, TABLE_PROPERTIES, TOPIC_ID_PROPERTY
 from wirekafka.tables.iceberg.marks import Marks, UnreadableMarks, marks_of
@@ -45,6 +51,8 @@ from wirekafka.tables.iceberg.problems import (
 )
 
 _ATTEMPTS = 20
+_LONGEST_NAME = 200
+"""Of a directory that gets a suffix; file systems have names of 255 bytes."""
 _FIRST_WAIT_S = 0.01
 _LONGEST_WAIT_S = 2.0
 _MOST_UNANSWERED = 2
@@ -144,6 +152,10 @@ class TopicTable:
                 except CommitFailedException:
                     continue
 
+    def check_spec(self) -> None:
+        """Raise BadSpec if the partition spec names a column that the table lacks now."""
+        check_spec(self._present_terms(), self.table.schema())
+
     def append(
         self, rows: pa.Table, added: Mapping[int, tuple[int, int]], epochs: Mapping[int, int]
     ) -> Marks:
@@ -152,7 +164,8 @@ class TopicTable:
         The rows have the columns of `arrow_type`, or fewer. `added` has start and end offset of
         each partition; a range may have gaps and no rows at all: the snapshot then has marks only.
         Raises MarksMoved if the newest marks do not end where the ranges start, and nothing is
-        written; BadSpec if the partition spec names a column that the table lacks; CatalogProblem,
+        written; BadSpec if the partition spec names a column that the table lacks; TooManyParts if
+        the rows are in too many partitions of the table, and nothing is written; CatalogProblem,
         after which the rows may be in the table if the catalog did not answer: `refresh` returns
         the marks that say it.
         """
@@ -161,7 +174,7 @@ class TopicTable:
         _check_rows(rows, added)
         if rows.num_rows:
             # A column that no schema has brought by now is a mistake.
-            check_spec(self._present_terms(), self.table.schema())
+            self.check_spec()
         return self.commit(_Append(rows, self.table.schema()), added, epochs)
 
     def commit(
@@ -293,7 +306,7 @@ class _Append:
 
     def prepare(self, table: Table) -> None:
         if self.written is None or self.written.spec_id != table.metadata.default_spec_id:
-            self.written = write_rows(table, self._rows, self._layout)
+            self.written = write_rows(table, self._rows, self._layout, most_parts=MOST_PARTS)
 
     def stage(self, transaction: Transaction, summary: dict[str, str]) -> int:
         assert self.written is not None
@@ -334,7 +347,8 @@ def _create(
     location = created.table_metadata.location
     if has_metadata(catalog.properties, location):
         # Of a table that was renamed or dropped: it must not lose them as the new one's orphans.
-        created = create(location=f"{location.rstrip('/')}-{uuid4().hex[:8]}")
+        parent, _, name = location.rstrip("/").rpartition("/")
+        created = create(location=f"{parent}/{name[:_LONGEST_NAME]}-{uuid4().hex[:8]}")
     with suppress(TableAlreadyExistsError, CommitFailedException), created as transaction:
         if has_columns(terms, schema):
             settle_spec(transaction, terms)

@@ -19,7 +19,7 @@ from pyiceberg.schema import Schema, sanitize_column_names
 from pyiceberg.table import FileScanTask, Table, Transaction
 
 from wirekafka.tables.iceberg.column_bounds import bound_of
-from wirekafka.tables.iceberg.data_files import WrittenFiles, delete_files, write_rows
+from wirekafka.tables.iceberg.data_files import MOST_PARTS, WrittenFiles, delete_files, write_rows
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN
 from wirekafka.tables.iceberg.live_files import LiveRows, live_files, rows_of
 from wirekafka.tables.iceberg.marks import Marks
@@ -169,7 +169,8 @@ def _write(table: Table, affected: Iterable[_Affected], new: LiveRows) -> Writte
                 together.append(rows)
             else:
                 files += write_rows(table, rows, layout).files
-        last = write_rows(table, pa.concat_tables(together), layout)
+        rows = pa.concat_tables(together)
+        last = write_rows(table, rows, layout, most_parts=MOST_PARTS)
     except BaseException:
         delete_files(table.io, [each.file_path for each in files])
         raise
