@@ -189,7 +189,10 @@ def test_offsets_beyond_the_end_are_a_loss(broker: Broker, log: WireLog) -> None
         values(log, Split("t", 0, 15, 90))
 
 
-def test_rows_in_front_of_a_loss_are_read(broker: Broker, log: WireLog) -> None:
+def test_rows_in_front_of_a_loss_are_read(
+    broker: Broker, log: WireLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wirekafka.reader.leaders.RETRY_FOR_S", 1.0)
     broker.produce("t", numbers(10))
     found, error = values_and_error(log, Split("t", 0, 0, 90))
     assert isinstance(error, DataLost) and error.start_offset == 10
