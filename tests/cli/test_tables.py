@@ -101,6 +101,22 @@ def test_a_table_is_compared_with_the_brokers_and_with_their_files(
     assert sum(each["records"] for each in report["partitions"]) == 3
 
 
+def test_brokers_say_how_a_table_is_written_that_is_compared_with_files(
+    run: Run, translated: TranslatedTopic, data_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = translated.catalog.load_table(("redpanda", translated.name))
+    table.delete(EqualTo("value", value=b"b"))
+    words = ("tables", "verify", translated.name, "--tables", translated.url)
+    on_files = (*words, "--data", str(data_directory))
+    assert run(*on_files).status == 1
+    change = ("configs", "alter", "topic", translated.name, "--set")
+    assert run(*change, "wirekafka.table.invalid.record.action=drop").status == 0
+    assert "missing" not in run(*on_files).out
+    monkeypatch.delenv("WIREKAFKA_BOOTSTRAP")
+    alone = run(*on_files)
+    assert alone.status == 1 and "unless --compacted or --upsert is given" in alone.err
+
+
 def test_a_row_that_is_missing_and_one_that_is_changed_are_named(
     run: Run, translated: TranslatedTopic, data_directory: Path
 ) -> None:

@@ -14,7 +14,7 @@ import typer
 
 from wirekafka.cli.output import AsJson, CommandConfig, note, show_json, show_line, show_table
 from wirekafka.cli.sources import KeyPrefix, TierUrl, opened_log
-from wirekafka.client.client import Client, CliError
+from wirekafka.client.client import Client, CliError, ConnectionFailure
 from wirekafka.client.configurations import TOPIC, described
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.table_place import TablePlace
@@ -34,6 +34,10 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 _PREFIX = "wirekafka.table."
 _OPTIONS = ("mode", "write", "invalid.record.action")
+_HOW_IT_IS_WRITTEN = (
+    "A table of a compacted topic, or of newest records, differs unless --compacted or --upsert is"
+    " given; with --bootstrap-server, the broker says which it is."
+)
 _CLEANUP = "cleanup.policy"
 _STATUS_COLUMNS = (
     "topic",
@@ -167,8 +171,8 @@ def verify(
 ) -> None:
     """Compare a table with its log, offset by offset: exit status 1 if they differ.
 
-    The log is read from directories, while a broker runs on them or not, or from brokers, which
-    also say how the table is written; for directories, the options from --upsert on do.
+    The log is read from directories, while a broker runs on them or not, or from brokers. Brokers
+    that answer say how the table is written; without one, the options from --upsert on do.
     """
     if not data and bootstrap is None:
         raise CliError("which log? give --data DIR or --bootstrap-server HOST:PORT")
@@ -186,10 +190,14 @@ def verify(
         from wirekafka.translation.verification import verify as compared
 
         topic_id = None
-        if not data and bootstrap is not None:
-            with Client(bootstrap, command_config) as client:
-                said = _said_by(client, topic, said)
-                topic_id = uuid_text(bytes(client.topic(topic).topic_id))
+        if bootstrap is not None:
+            try:
+                with Client(bootstrap, command_config) as client:
+                    said = _said_by(client, topic, said)
+                    topic_id = uuid_text(bytes(client.topic(topic).topic_id))
+            except ConnectionFailure:
+                if not data:
+                    raise
         claim, rows, letters = _claimed(catalog, namespace, topic, topic_id, said)
         report = compared(log, claim, rows, letters, advance)
     if as_json:
@@ -197,6 +205,8 @@ def verify(
     else:
         _show(report)
     if not report.is_equal:
+        if bootstrap is None and not (upsert or compacted or as_json):
+            typer.echo(_HOW_IT_IS_WRITTEN, err=True)
         raise typer.Exit(1)
 
 
