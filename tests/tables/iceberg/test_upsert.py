@@ -173,8 +173,8 @@ def meanwhile(monkeypatch, action):
     """Let somebody else act after an upsert wrote its files, before they are committed."""
     write_rows = upserts.write_rows
 
-    def wrapper(*arguments):
-        written = write_rows(*arguments)
+    def wrapper(*arguments, **named):
+        written = write_rows(*arguments, **named)
         monkeypatch.undo()
         action()
         return written
