@@ -79,7 +79,7 @@ def test_the_rate_over_33_seconds_is_the_quota(
 def test_a_throttled_client_reports_how_long_and_waits_that_long(port: int) -> None:
     with RawClient(port, timeout_s=60) as client:
         throttle_ms = 0
-        while not throttle_ms:
+        while throttle_ms < 50:  # So long that the scheduling of processes is no part of it.
             throttle_ms = client.call(produce(50_000), 9).throttle_time_ms
         began_s = time.monotonic()
         client.call(produce(10), 9)

@@ -35,7 +35,7 @@ OWN = {
     METRICS_LISTENER: "Where metrics and health are served over HTTP, as PORT on 127.0.0.1 or "
     "HOST:PORT; not set, they are not served. As `serve --metrics`.",
     METRICS_HOSTS: "Names in Host headers, separated by commas, that metrics are served to besides "
-    "addresses, localhost, the name of the machine and those of the listeners.",
+    "addresses, localhost, the name of the machine and the listeners' names.",
     CONSOLE_LISTENER: "Where the console is served over HTTP, as PORT on 127.0.0.1 or HOST:PORT; "
     "not set, it is not served. As `serve --console`.",
     CONSOLE_CHANGES: "Whether the console serves forms that change something; false by default. "

@@ -1,4 +1,4 @@
-"""Where the Iceberg tables of topics are, for those who read them."""
+"""The place of the Iceberg tables of topics, for readers of the tables."""
 
 from __future__ import annotations
 

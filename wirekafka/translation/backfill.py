@@ -1,4 +1,4 @@
-"""The table of a topic written by many processes, and committed by one of them.
+"""The table of a topic written by many processes, and committed by a single process.
 
 Each process translates parts of the log to files (`PartTranslator.translated`), as the worker of a
 broker does. One commits them in the order of the log (`PartTranslator.commit`), with the same marks

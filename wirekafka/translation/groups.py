@@ -24,7 +24,7 @@ _NULL, _UNPREFIXED = -1, -2
 
 @dataclass(frozen=True, slots=True)
 class Undecodable:
-    """Values have no schema, an unknown one, or one that no table can have."""
+    """Values have no schema, an unknown schema, or a schema that no table can have."""
 
     reason: str
 
@@ -55,7 +55,7 @@ class Schemas(Protocol):
     """Finds schemas. Raises TableRetrying where it may succeed later."""
 
     def divided(self, reference: Reference, payloads: Sequence[bytes]) -> Sequence[Part]:
-        """The payloads behind the prefix: those of one Protobuf schema may be several messages."""
+        """The payloads behind the prefix: one Protobuf schema may have several messages."""
 
 
 def grouped_by_reference(batch: pa.RecordBatch, schemas: Schemas) -> GroupedValues:

@@ -20,7 +20,7 @@ def epoch_at(epochs: Sequence[EpochEntry], offset: int) -> int:
 def divergence(
     epochs: Sequence[EpochEntry], start_offset: int, end_offset: int, epoch: int
 ) -> int | None:
-    """Where the log stops being the one whose records the table has; None if it is that log.
+    """Where the log and the table's records diverge; None if they do not.
 
     `end_offset` and `epoch` are the table's mark: the end of its rows, and the leader epoch of the
     last of these. A log that was truncated, or restored from a copy, and written again has records

@@ -3,8 +3,9 @@
 Renaming the table is one step in the catalog. A worker that has it open finds it gone at its next
 commit, which adds nothing, or within half a minute; it creates the table anew, whose marks say that
 no record is there yet, and so backfills it from the start of the log. Commits compare the table's
-UUID: one that was prepared for the old table is never made to the new one. Dead letters belong to
-one table, whose UUID is their property: the worker sets those of an earlier table aside, too.
+UUID: a commit that was prepared for the old table is never made to the new table. Dead letters
+belong to one table, whose UUID is their property: the worker sets an earlier table's dead letters
+aside, too.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def set_aside(catalog: Catalog, namespace: str, name: str, older: str) -> None:
 
 
 def settle_dead_letters(table: TopicTable) -> None:
-    """Set the dead letters of an earlier table aside; those of nobody become this table's.
+    """Set the dead letters of an earlier table aside; nobody's dead letters become this table's.
 
     Raises TableGone if another table has taken the place of this one, and CatalogProblem.
     """
@@ -64,6 +65,6 @@ def settle_dead_letters(table: TopicTable) -> None:
             with letters.transaction() as transaction:
                 transaction.set_properties({TABLE_UUID: uuid})
         elif owner != uuid:
-            table.refresh()  # The dead letters may be those of a newer table.
+            table.refresh()  # The dead letters may belong to a newer table.
             older = older_name(table.catalog, namespace, name)
             set_aside(table.catalog, namespace, name, older)

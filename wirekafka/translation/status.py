@@ -33,7 +33,7 @@ class TableStatus:
     state: TableState = TableState.RUNNING
     error: str | None = None
     ends: dict[int, int] = field(default_factory=dict)
-    """Up to where each partition is in the table, those of other nodes included."""
+    """Up to where each partition is in the table, other nodes' partitions included."""
     rows: int = 0
     """Added by this worker, since it has started."""
     dead_letters: int = 0

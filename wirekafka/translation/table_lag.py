@@ -18,7 +18,7 @@ from wirekafka.tables.scan import DamagedBatch, scan
 _EARLIEST, _LATEST = -2, -1
 _FETCH_BYTES = 64 << 10
 _MOST_FETCHES = 16
-"""Partitions whose oldest record is looked at: those that are behind most."""
+"""Partitions whose oldest record is looked at: the partitions with the greatest lag."""
 _READ = 1 << 3
 """Kafka's bit of the operation in authorized operations."""
 
@@ -134,7 +134,7 @@ def with_age(
 
 
 def _time_at(leaders: Leaders, topic: str, partition: int, offset: int) -> int | None:
-    """About the timestamp of the first record from an offset on: that of its batch's first."""
+    """About the timestamp of the first record from an offset on: its batch's base timestamp."""
     fetches = Fetches(leaders, topic, partition, "read_committed", _FETCH_BYTES)
     try:
         data = fetches.response(offset)

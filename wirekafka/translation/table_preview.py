@@ -23,7 +23,7 @@ _MOST_COLUMNS = 20
 _MOST_FILES = 4
 _MOST_MANIFESTS = 4
 _LARGEST_FILE_BYTES = 32 << 20
-"""Compaction makes larger files, whose rows are older than those of the newest commits."""
+"""Compaction makes larger files, whose rows are older than the rows of the newest commits."""
 _POSITION = tuple(f"{RECORD_COLUMN}.{name}" for name in ("partition", "offset", "timestamp"))
 
 
@@ -139,7 +139,7 @@ def _values(column: pa.Array) -> list[Any]:
     """The values of a column in Python."""
     try:
         return list(column.to_pylist())
-    except (OverflowError, ValueError):  # Times beyond those that Python has.
+    except (OverflowError, ValueError):  # Times beyond Python's.
         return ["(not in Python's range)"] * len(column)
 
 

@@ -81,7 +81,7 @@ def topic_tables(catalog: Catalog, namespace: str) -> list[str]:
 
 
 def is_topic_table(name: str) -> bool:
-    """Whether a name is that of a topic's own table: neither of dead letters nor set aside."""
+    """Whether a name belongs to a topic's own table: neither dead letters nor set aside."""
     return not name.endswith(DEAD_LETTER_SUFFIX) and _OLDER.search(name) is None
 
 
@@ -130,8 +130,8 @@ def _total(table: Table, name: str) -> int:
 
 
 def node_reports(catalog: Catalog) -> list[NodeReport]:
-    """The files that workers have written beside the tables; those that cannot be read are left
-    out. Raises CatalogProblem.
+    """The files that workers have written beside the tables, except files that cannot be read.
+    Raises CatalogProblem.
     """
     url = catalog.properties.get("warehouse", "")
     io = load_file_io(catalog.properties, url)

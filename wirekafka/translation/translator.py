@@ -105,7 +105,7 @@ class TopicTranslator:
 
     @property
     def tables(self) -> list[TopicTable]:
-        """The table, and that of the dead letters, if they are open."""
+        """The table and the table of the dead letters, if they are open."""
         return [each for each in (self._table, self._dead_letter_table) if each is not None]
 
     def open(self) -> Marks:
@@ -169,7 +169,7 @@ class TopicTranslator:
             return self._commit(chunk, ranges)
 
     def _untranslated(self, partitions: Mapping[int, LeaderRange]) -> dict[int, OffsetRange]:
-        """What follows the marks in each partition, beginning after the one that was read last."""
+        """What follows the marks in each partition, beginning after the last read partition."""
         ranges = {}
         for partition, log in sorted(partitions.items()):
             start_offset = self.marks.ends.get(partition, log.start_offset)

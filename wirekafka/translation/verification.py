@@ -195,7 +195,7 @@ class _Verification:
     def _count_below(
         self, partition: int, start: int, newest: NewestRecords | None, numbers: PartitionReport
     ) -> None:
-        """Count the rows whose records the log no longer has, and find those that are twice."""
+        """Count the rows whose records the log no longer has, and find rows that are twice."""
         fields = ["offset"] if newest is None else ["offset", "key"]
         for name, rows in self._tables():
             bounds = rows.offsets_of(partition)

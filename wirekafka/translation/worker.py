@@ -187,7 +187,7 @@ def _registry(access: RegistryAccess | None) -> SchemaRegistry | None:
 
 def main() -> None:
     """Run the worker that standard input describes."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.basicConfig(level=logging.WARNING)
     os.nice(_NICENESS)
     # Not sys.stdin: a thread that reads it keeps an interpreter that fails from ending.
     source = os.fdopen(os.dup(sys.stdin.fileno()), "rb")

@@ -171,7 +171,7 @@ def _type_of(uri: str) -> str:
 
 
 def _patient(uri: str) -> str:
-    """A SQLite URI whose statements wait for those of other processes."""
+    """A SQLite URI whose statements wait for other processes' statements."""
     if not uri.startswith("sqlite") or "timeout=" in uri:
         return uri
     return f"{uri}{'&' if '?' in uri else '?'}timeout={BUSY_TIMEOUT_S}"

@@ -34,8 +34,8 @@ def statistics_of(metadata: TableMetadata, footer: pq.FileMetaData) -> dict[str,
     """What a manifest says of a file that was just written, with bounds of columns not in lists.
 
     Times beyond the years that Python has are no bounds either: pyiceberg could not encode them.
-    Parquet has no bounds of a row group with a value longer than 4 KiB, where pyiceberg takes those
-    of the other row groups: such a column gets no bounds.
+    Parquet has no bounds of a row group with a value longer than 4 KiB, where pyiceberg takes
+    the other row groups' bounds: such a column gets no bounds.
     """
     schema = metadata.schema()
     identifiers = parquet_path_to_id_mapping(sanitize_column_names(schema))

@@ -44,7 +44,7 @@ Stage = Callable[[Transaction, dict[str, str]], int]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A snapshot that the catalog was asked to commit, and the one that it follows."""
+    """A snapshot that the catalog was asked to commit; its parent is the snapshot before it."""
 
     snapshot: Snapshot
 

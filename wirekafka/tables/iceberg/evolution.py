@@ -1,4 +1,4 @@
-"""Columns of a table that become those of a newer schema: more, wider, optional, renamed.
+"""Columns of a table that follow a newer schema: more, wider, optional, renamed.
 
 What Iceberg allows without a rewrite of files: a new column at any depth, int to long, float to
 double, a decimal of more digits, required to optional, and a new name for the same field id. The
@@ -66,7 +66,7 @@ def renames_of(table: Table) -> dict[Path, Path]:
 
 
 def _merged(known: Renames, given: Renames) -> dict[Path, Path]:
-    """All renames with those of a schema, whose names are the newest: fields may be named back."""
+    """All renames, a schema's included, whose names are the newest: fields may be named back."""
     newest = set(given.values())
     kept = {old: given.get(new, new) for old, new in known.items() if old not in newest}
     return {**kept, **given}

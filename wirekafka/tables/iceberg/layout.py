@@ -37,7 +37,7 @@ TABLE_PROPERTIES = {
 TOPIC_ID_PROPERTY = "wirekafka.topic-id"
 """The id of the topic, for a table without a snapshot too."""
 RENAMES_PROPERTY = "wirekafka.renames"
-"""Fields that were renamed, as JSON: pairs of the path of an older name and that of the newer."""
+"""Fields that were renamed, as JSON: pairs of an older path and its newer path."""
 
 
 def typed_columns(value: pa.StructType) -> pa.Schema:

@@ -80,7 +80,7 @@ def _is_old(info: FileInfo, before_ms: int) -> bool:
 
 
 def _referenced(table: Table, references: References, locations: Iterable[str]) -> set[str]:
-    """Those of the locations that have the name of a file that the table needs now.
+    """The locations with the name of a file that the table needs now.
 
     Names of files have a UUID. Their folders are not compared: writers may write one folder in
     several ways, as s3 and s3a, or by a link.

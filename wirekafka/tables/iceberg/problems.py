@@ -1,4 +1,4 @@
-"""What can go wrong with a table: passing problems, and those that somebody has to mend."""
+"""What can go wrong with a table: passing problems, and problems that somebody has to mend."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -12,7 +12,7 @@ from wirekafka.tables.iceberg.arrow_types import arrow_schema
 
 
 class FileColumns:
-    """Converts rows with the columns' names of one schema into those of files of another.
+    """Converts rows with the column names of one schema into rows of files of another schema.
 
     Both are schemas of one table: a field id is the same column, whatever its name and place.
     """

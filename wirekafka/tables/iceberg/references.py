@@ -28,7 +28,7 @@ class References:
         self.manifest_lists.update(each.manifest_list for each in new)
 
     def add_contents(self, manifests: Iterable[ManifestFile], io: FileIO) -> None:
-        """Read the entries of manifests, but those of files that a snapshot removed."""
+        """Read the entries of manifests, except entries of files that a snapshot removed."""
         new = [each for each in manifests if each.manifest_path not in self._read]
         for paths in ExecutorFactory.get_or_create().map(lambda each: _live(each, io), new):
             self.contents.update(paths)

@@ -23,7 +23,7 @@ class FilesMoved(Exception):
 
 
 class Rewrite:
-    """Files with the same rows as those that leave the table."""
+    """Files with the same rows as the files that leave the table."""
 
     def __init__(self, removed: Sequence[FileScanTask], written: WrittenFiles):
         self.removed = removed
@@ -37,7 +37,7 @@ class Rewrite:
             raise FilesMoved
 
     def stage(self, transaction: Transaction, summary: dict[str, str]) -> int:
-        """Stage the exchange as one that readers of changes pass over."""
+        """Stage the exchange as a snapshot that readers of changes pass over."""
         update = SameRows.of(transaction, summary)
         return stage_exchange(update, self.removed, self.written)
 
@@ -48,7 +48,7 @@ def are_live(table: Table, tasks: Iterable[FileScanTask]) -> bool:
 
 
 def deletes_by_file(tasks: Iterable[FileScanTask]) -> dict[str, frozenset[str]]:
-    """Locations of data files, each with those of the files that delete rows of it."""
+    """Locations of data files, each with the locations of files that delete its rows."""
     return {
         each.file.file_path: frozenset(deletes.file_path for deletes in each.delete_files)
         for each in tasks
@@ -72,7 +72,7 @@ class OtherRows(_OverwriteFiles):
 
     @classmethod
     def of(cls, transaction: Transaction, summary: dict[str, str]) -> Self:
-        """One that is still empty, with the properties of its snapshot."""
+        """An update that is still empty, with the properties of its snapshot."""
         io = transaction._table.io
         return cls(Operation.OVERWRITE, transaction, io, snapshot_properties=summary)
 

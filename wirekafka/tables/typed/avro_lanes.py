@@ -156,7 +156,7 @@ def _long(chunk: LaneChunk, lanes: Int64s, at: Int64s) -> tuple[Int64s, Int64s]:
     lasts = (found & _LAST_BYTES) ^ _LAST_BYTES
     below = (lasts & (np.uint64(0) - lasts)) - np.uint64(1)
     raw = found & below & _BITS
-    # The gaps between the bytes' bits are closed: those of one, of two and of four bits.
+    # The gaps between the bytes' bits are closed: gaps of one, of two and of four bits.
     raw = raw & np.uint64(0x007F007F007F007F) | raw >> np.uint64(1) & np.uint64(0x3F803F803F803F80)
     raw = raw & np.uint64(0x00003FFF00003FFF) | raw >> np.uint64(2) & np.uint64(0x0FFFC0000FFFC000)
     raw = raw & np.uint64(0x000000000FFFFFFF) | raw >> np.uint64(4) & np.uint64(0x00FFFFFFF0000000)

@@ -234,7 +234,7 @@ class ListVector:
 
 @dataclass(slots=True, eq=False)
 class MapVector:
-    """The keys and values of all maps in order; `lanes` are those of the keys."""
+    """The keys and values of all maps in order; `lanes` are the lanes of the keys."""
 
     arrow: pa.MapType
     counts: Int64s
@@ -262,7 +262,7 @@ class MapVector:
 
 
 def offsets_of(counts: Int64s) -> NDArray[np.int32]:
-    """Where the items of each list begin, and where those of the last one end."""
+    """Where the items of each list begin, and where the last list's items end."""
     offsets = np.zeros(len(counts) + 1, np.int32)
     counts.cumsum(out=offsets[1:])
     return offsets

@@ -168,7 +168,7 @@ class JsonBoolean:
 
 
 class JsonText:
-    """Strings; the empty one stands for those that are no text, whose payloads fail."""
+    """Strings; the empty string stands for values that are no text, whose payloads fail."""
 
     width = 1
 
@@ -259,7 +259,7 @@ class JsonDate:
 def _of_type(
     values: Sequence[Any], kind: type, name: str, path: str, owners: Owners, failures: Failures
 ) -> Sequence[Any]:
-    """The values, None in place of those of another type."""
+    """The values, None in place of values of another type."""
     if set(map(type, values)) <= {kind, _NULL}:
         return values
 

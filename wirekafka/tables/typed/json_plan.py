@@ -98,7 +98,7 @@ class _Planner:
         return _Place(self._tree, self._resolver, "#")
 
     def column(self, places: Sequence[_Place], path: str, depth: int) -> JsonColumn:
-        """The column of values that match all places, or one of them: their types are equal."""
+        """The column of values that match all places, or any place: their types are equal."""
         columns = []
         for place in places:
             self._budget.take(place.where, depth)

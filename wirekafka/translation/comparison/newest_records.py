@@ -21,7 +21,7 @@ class NewestRecords:
         self._keys, self._offsets = keys, offsets
 
     def has_offsets(self, offsets: Offsets) -> Flags:
-        """Which offsets are those of newest records that are no tombstones."""
+        """Which offsets have newest records that are no tombstones."""
         return among(offsets, self._offsets)
 
     def has_keys(self, keys: pa.ChunkedArray) -> Flags:

@@ -60,7 +60,7 @@ class StoredFile:
 class StoredRows:
     """The rows of the current snapshot of a table, as the table is when this is made.
 
-    The files are listed once; each reading opens only those whose metadata allow for the range.
+    The files are listed once; each reading opens only the files whose metadata allow for the range.
     """
 
     def __init__(self, table: Table) -> None:
@@ -85,7 +85,7 @@ class StoredRows:
     ) -> pa.Table:
         """The rows of a partition with offsets from `start` up to `end`, in no certain order.
 
-        `fields` are those of the record, or `value`.
+        `fields` are the record's fields, or `value`.
         """
         within = parse(f"{PARTITION} = {partition} and {OFFSET} >= {start} and {OFFSET} < {end}")
         chosen = [each for each in self.files if each.may_have(partition, start, end)]
