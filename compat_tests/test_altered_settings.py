@@ -89,8 +89,8 @@ def _described(table: Table) -> list[Described]:
             (option.check.__doc__ or "") if option.check else "",
         )
         for option in table.values()
-        # Apache Kafka does not know the options of Confluent Server.
-        if not option.name.startswith("confluent.")
+        # Apache Kafka knows neither the options of Confluent Server nor those of wirekafka.
+        if not option.name.startswith(("confluent.", "wirekafka."))
     ]
 
 
