@@ -9,14 +9,11 @@ and decodes all records as the latest version.
 """
 
 import argparse
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pandas as pd
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry.avro import AvroSerializer
-from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
@@ -24,32 +21,18 @@ from pyspark.sql.avro.functions import from_avro
 import wirekafka
 from spark_examples.airline import (
     ExampleFailed,
-    Record,
     console,
     create_topic,
     delete_topics,
-    event_times_ms,
     flights,
     publish,
     unique,
 )
+from spark_examples.avro_flights import serialized
 from spark_examples.session import AVRO, TIMEOUTS, kafka_session, run
 
 PREFIX_BYTES = 5
 """A byte 0 and the schema's id of four bytes come before each value."""
-FIRST = {
-    "type": "record",
-    "name": "Flight",
-    "namespace": "airline",
-    "fields": [{"name": "carrier", "type": "string"}, {"name": "distance", "type": "double"}],
-}
-SECOND = {
-    **FIRST,
-    "fields": [
-        *FIRST["fields"],
-        {"name": "dep_delay", "type": ["null", "double"], "default": None},
-    ],
-}
 
 
 def main() -> None:
@@ -90,18 +73,6 @@ def cluster(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
         return
     with wirekafka.Broker(schema_registry=True) as broker:
         yield broker.bootstrap_servers, broker.schema_registry_url
-
-
-def serialized(registry: SchemaRegistryClient, topic: str, table: pd.DataFrame) -> Iterator[Record]:
-    """The flights as Confluent's serializer writes them, by the schema of their half."""
-    place = SerializationContext(topic, MessageField.VALUE)
-    serializers = [AvroSerializer(registry, json.dumps(schema)) for schema in (FIRST, SECOND)]
-    times_ms = event_times_ms(table)
-    rows = table[["carrier", "distance", "dep_delay"]].astype(object)
-    rows = rows.where(rows.notna(), None).to_dict("records")
-    for number, (row, time_ms) in enumerate(zip(rows, times_ms, strict=True)):
-        serializer = serializers[number >= len(rows) // 2]
-        yield Record(row["carrier"].encode(), serializer(row, place), time_ms)
 
 
 def decoded(

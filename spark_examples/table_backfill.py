@@ -10,28 +10,17 @@ directory, the tier and the tables have to be reached under the same names by al
 """
 
 import argparse
-import json
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry.avro import AvroSerializer
-from confluent_kafka.serialization import MessageField, SerializationContext
 
-from spark_examples.airline import (
-    ExampleFailed,
-    Record,
-    connect,
-    create_topic,
-    event_times_ms,
-    flights,
-    publish,
-)
+from spark_examples.airline import ExampleFailed, connect, create_topic, flights, publish
+from spark_examples.avro_flights import SECOND, serialized
 from spark_examples.live_broker import free_address, live_broker
 from spark_examples.session import kafka_session, run
 from wirekafka.client.schema_registry import SchemaRegistry
@@ -42,16 +31,6 @@ from wirekafka.translation.backfill import PartTranslator, TranslatedPart
 from wirekafka.translation.settings import TableSettings
 from wirekafka.translation.topic_files import TopicFiles
 
-FLIGHT = {
-    "type": "record",
-    "name": "Flight",
-    "namespace": "airline",
-    "fields": [
-        {"name": "carrier", "type": "string"},
-        {"name": "distance", "type": "long"},
-        {"name": "dep_delay", "type": ["null", "double"], "default": None},
-    ],
-}
 PARTS_OF_A_COMMIT = 16
 LATER = 10
 """Flights that are produced after the backfill."""
@@ -150,7 +129,12 @@ def demonstrated(scratch: Path, arguments: argparse.Namespace) -> tuple[int, int
 def publish_flights(bootstrap: str, backfill: Backfill, rows: int) -> None:
     assert backfill.registry is not None
     with SchemaRegistryClient({"url": backfill.registry}) as client:
-        publish(bootstrap, backfill.topic, serialized(client, backfill.topic, rows), rows)
+        publish(
+            bootstrap,
+            backfill.topic,
+            serialized(client, backfill.topic, flights(rows), [SECOND]),
+            rows,
+        )
 
 
 def become_a_table(bootstrap: str, backfill: Backfill) -> None:
@@ -177,17 +161,6 @@ def await_ends(backfill: Backfill, total: int) -> None:
         if time.monotonic() > deadline_s:
             raise ExampleFailed(f"the table has {found} of {total} records")
         time.sleep(0.5)
-
-
-def serialized(registry: SchemaRegistryClient, topic: str, rows: int) -> Iterator[Record]:
-    """Flights as Confluent's serializer writes them."""
-    place = SerializationContext(topic, MessageField.VALUE)
-    serializer = AvroSerializer(registry, json.dumps(FLIGHT))
-    table = flights(rows)
-    columns = table[["carrier", "distance", "dep_delay"]].astype(object)
-    known = columns.where(columns.notna(), None).to_dict("records")
-    for row, time_ms in zip(known, event_times_ms(table), strict=True):
-        yield Record(row["carrier"].encode(), serializer(row, place), int(time_ms))
 
 
 def backfilled(backfill: Backfill, part_bytes: int) -> tuple[int, int]:

@@ -10,7 +10,6 @@ query reads the topic.
 """
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,38 +19,22 @@ from pathlib import Path
 
 import pandas as pd
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry.avro import AvroSerializer
-from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_examples.airline import (
     ExampleFailed,
-    Record,
     console,
     create_topic,
     delete_topics,
-    event_times_ms,
     flights,
     publish,
     unique,
 )
+from spark_examples.avro_flights import serialized
 from spark_examples.live_broker import free_address, live_broker
 from spark_examples.session import ICEBERG, TABLES, kafka_session, run, topic_tables
 
-FIRST = {
-    "type": "record",
-    "name": "Flight",
-    "namespace": "airline",
-    "fields": [{"name": "carrier", "type": "string"}, {"name": "distance", "type": "long"}],
-}
-SECOND = {
-    **FIRST,
-    "fields": [
-        *FIRST["fields"],
-        {"name": "dep_delay", "type": ["null", "double"], "default": None},
-    ],
-}
 OPTIONS = {
     "wirekafka_table_mode": "value_schema_id_prefix",
     "wirekafka_table_target_lag_ms": "1000",
@@ -119,18 +102,6 @@ def lake(arguments: argparse.Namespace) -> Iterator[Lake]:
         )
         with live_broker(Path(scratch, "data"), *settings) as bootstrap:
             yield Lake(bootstrap, f"http://{registry}", tables)
-
-
-def serialized(registry: SchemaRegistryClient, topic: str, table: pd.DataFrame) -> Iterator[Record]:
-    """The flights as Confluent's serializer writes them, by the schema of their half."""
-    place = SerializationContext(topic, MessageField.VALUE)
-    serializers = [AvroSerializer(registry, json.dumps(schema)) for schema in (FIRST, SECOND)]
-    times_ms = event_times_ms(table)
-    rows = table[["carrier", "distance", "dep_delay"]].astype(object)
-    rows = rows.where(rows.notna(), None).to_dict("records")
-    for number, (row, time_ms) in enumerate(zip(rows, times_ms, strict=True)):
-        serializer = serializers[number >= len(rows) // 2]
-        yield Record(row["carrier"].encode(), serializer(row, place), int(time_ms))
 
 
 def await_rows(spark: SparkSession, name: str, count: int) -> None:

@@ -18,8 +18,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from tests.repetitions import repetitions
-from tests.translation.test_translator import CUSTOMER, TYPED, WITH_AGE
-from tests.translation.topic_world import TopicWorld, topic_world
+from tests.translation.topic_world import CUSTOMER, TYPED, WITH_AGE, TopicWorld, topic_world
 from wirekafka.schemas.avro.schema import parse
 from wirekafka.schemas.framing import with_id
 from wirekafka.tables.iceberg import topic_table

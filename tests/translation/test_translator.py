@@ -9,26 +9,18 @@ from pathlib import Path
 import pytest
 
 from tests.registry.fake_registry import Fault
-from tests.translation.topic_world import NAMESPACE, TopicWorld, topic_world
+from tests.translation.topic_world import (
+    CUSTOMER,
+    NAMESPACE,
+    TYPED,
+    WITH_AGE,
+    TopicWorld,
+    topic_world,
+)
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.schemas.avro.schema import parse
 from wirekafka.translation import translator as translator_module
 from wirekafka.translation.problems import TablePaused, TableRetrying
-
-CUSTOMER = json.dumps(
-    {"type": "record", "name": "Customer", "fields": [{"name": "name", "type": "string"}]}
-)
-WITH_AGE = json.dumps(
-    {
-        "type": "record",
-        "name": "Customer",
-        "fields": [
-            {"name": "name", "type": "string"},
-            {"name": "age", "type": ["null", "int"], "default": None},
-        ],
-    }
-)
-TYPED = "value_schema_id_prefix"
 
 
 @pytest.fixture

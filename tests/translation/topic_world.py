@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,21 @@ OPTIONS: Mapping[str, Any] = {
     "hold": False,
     "delete": False,
 }
+
+CUSTOMER = json.dumps(
+    {"type": "record", "name": "Customer", "fields": [{"name": "name", "type": "string"}]}
+)
+WITH_AGE = json.dumps(
+    {
+        "type": "record",
+        "name": "Customer",
+        "fields": [
+            {"name": "name", "type": "string"},
+            {"name": "age", "type": ["null", "int"], "default": None},
+        ],
+    }
+)
+TYPED = "value_schema_id_prefix"
 
 
 class TopicWorld:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+IMPLEMENTATIONS = ("type", "py-catalog-impl")
+OF_CATALOGS = ("uri", *IMPLEMENTATIONS)
+"""Properties of pyiceberg of which each stands for a catalog, so that none is made."""
+NOT_IN_URIS = "#?%"
+"""Characters of a path that readers of tables take for different URIs."""
+
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:

@@ -43,7 +43,7 @@ from wirekafka.translation.rows import TranslatedRows
 from wirekafka.translation.schemas import schemas_of
 from wirekafka.translation.settings import InvalidAction, TableSettings, TableWrite
 from wirekafka.translation.topic_files import TopicFiles
-from wirekafka.translation.typed_rows import DecodedPart, aligned, optional
+from wirekafka.translation.typed_rows import DecodedPart, aligned
 
 logger = logging.getLogger(__name__)
 
@@ -284,7 +284,7 @@ class TopicTranslator:
         if values not in self._adoptions:
             reason = None
             try:
-                self._table.evolve(typed_columns(optional(values.type)), values.renames)
+                self._table.evolve(typed_columns(values.type), values.renames)
             except (BadEvolution, ValueError) as error:
                 reason = f"its schema does not fit the table: {error}"
             self._adoptions[values] = reason

@@ -39,18 +39,3 @@ def aligned(
         begin += len(part.indexes)
     joined = pa.concat_arrays(rows)
     return joined.take(pa.array(places, mask=places < 0))
-
-
-def optional(type: pa.DataType) -> pa.DataType:
-    """The type with nullable fields only: later schemas may lack any, and rows without a value."""
-    if pa.types.is_struct(type):
-        return pa.struct([_optional_field(field) for field in type])
-    if pa.types.is_map(type):
-        return pa.map_(type.key_type, _optional_field(type.item_field))
-    if pa.types.is_list(type):
-        return pa.list_(_optional_field(type.value_field))
-    return type
-
-
-def _optional_field(field: pa.Field) -> pa.Field:
-    return field.with_type(optional(field.type)).with_nullable(True)

@@ -23,6 +23,7 @@ from wirekafka.config.own import (
     tables_url,
     tier_url,
 )
+from wirekafka.config.table_place import NOT_IN_URIS, OF_CATALOGS
 
 _NAMESPACE, _CATALOG = "redpanda", "wirekafka"
 _CATALOG_FILE = "wirekafka-tables.db"
@@ -30,9 +31,6 @@ _FILE = "file"
 _STORES = ("s3", "gs", "az")
 _EXPECTED = "expected a directory, or file:///DIR, s3://BUCKET/PREFIX, gs://BUCKET, az://CONTAINER"
 _URI = f"{TABLES_CATALOG}uri"
-_OF_CATALOGS = {"uri", "type", "py-catalog-impl"}
-"""Properties of which each stands for a catalog, so that none is made."""
-_NOT_IN_URIS = "#?%"
 _PACKAGES = ("pyiceberg", "pyarrow", "sqlalchemy")
 
 
@@ -68,7 +66,7 @@ class TablingSettings:
         }
         if urlsplit(url).scheme == _FILE:
             _prepare_directory(Path(unquote(urlsplit(url).path)), config.data_directories)
-        elif not _OF_CATALOGS & properties.keys():
+        elif not properties.keys() & set(OF_CATALOGS):
             properties["uri"] = f"sqlite:///{_catalog_file(config)}"
         name = (sources.static_value(TABLES_CATALOG_NAME) or "").strip() or _CATALOG
         return cls(
@@ -119,7 +117,7 @@ def _prepare_directory(path: Path, log_directories: tuple[str, ...]) -> None:
         if path == log_directory or log_directory in path.parents:
             reason = f"it is in the log directory {each}, which may have logs of partitions only"
             raise _refused(str(path), reason)
-    if wrong := sorted(set(_NOT_IN_URIS) & set(str(path))):
+    if wrong := sorted(set(NOT_IN_URIS) & set(str(path))):
         raise _refused(str(path), f"a path with {' '.join(wrong)} is not one URI for all readers")
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -135,7 +133,7 @@ def catalog_beside(data: Path, config: BrokerConfig) -> dict[str, str]:
     `data` is the parent of their directories.
     """
     scheme = urlsplit(tables_url(config.sources) or "").scheme
-    is_set = any(f"{TABLES_CATALOG}{name}" in config.sources.static for name in _OF_CATALOGS)
+    is_set = any(f"{TABLES_CATALOG}{name}" in config.sources.static for name in OF_CATALOGS)
     if is_set or scheme not in _STORES:
         return {}
     return {_URI: f"sqlite:///{data / _CATALOG_FILE}"}

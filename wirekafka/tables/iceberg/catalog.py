@@ -1,7 +1,7 @@
 """The catalog that `--tables URL` means: where the tables are, and who keeps their newest state.
 
 Without further properties, a local directory has its catalog in one SQLite file, `catalog.db`, in
-the layout of Java's JdbcCatalog, so that Spark and Trino open it (`type=jdbc`) as pyiceberg does.
+the layout of Java's JdbcCatalog, so that Spark opens it (`type=jdbc`) as pyiceberg does.
 The file keeps SQLite's rollback journal: a commit takes milliseconds and comes once a minute, and
 unlike a write-ahead log it needs no memory shared by all readers, so that it can be read from a
 read-only mount, a container's volume and a backup.
@@ -20,6 +20,7 @@ from sqlalchemy.event import listen
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
+from wirekafka.config.table_place import IMPLEMENTATIONS, NOT_IN_URIS, OF_CATALOGS
 from wirekafka.tables.iceberg.problems import cause_of, may_pass, passing_problems
 from wirekafka.tables.iceberg.synced_files import SyncedFileIO
 
@@ -33,10 +34,6 @@ _MISTAKES = (ArgumentError, NoSuchModuleError)
 """A URI of a database that SQLAlchemy does not understand, or has no package for."""
 _LOCAL = "file://"
 _SYNCED = f"{SyncedFileIO.__module__}.{SyncedFileIO.__name__}"
-_NOT_IN_URIS = "#?%"
-_IMPLEMENTATIONS = ("type", "py-catalog-impl")
-_OF_CATALOGS = ("uri", *_IMPLEMENTATIONS)
-"""Properties of which each stands for a catalog, so that none is made."""
 _Variables = dict[str, tuple[str, ...]]
 _S3: _Variables = {
     "s3.access-key-id": ("AWS_ACCESS_KEY_ID",),
@@ -120,7 +117,7 @@ def catalog_properties(
         found = {key: _first(names, environment) for key, names in _VARIABLES[scheme].items()}
         found = {key: text for key, text in found.items() if text}
         found["warehouse"] = _warehouse(url, scheme, found | dict(properties))
-        if not any(key in properties for key in _OF_CATALOGS):
+        if not any(key in properties for key in OF_CATALOGS):
             raise ValueError(
                 f"tables at {url} need a catalog: set wirekafka.tables.catalog.uri, such as"
                 " sqlite:////var/lib/wirekafka/tables.db or https://host/catalog"
@@ -128,7 +125,7 @@ def catalog_properties(
     else:
         raise ValueError(f"tables at {url}: no directory, and none of file, s3, gs, az")
     settled = found | dict(properties)
-    if not any(key in settled for key in _IMPLEMENTATIONS):
+    if not any(key in settled for key in IMPLEMENTATIONS):
         settled["type"] = _type_of(settled["uri"])
     if settled.get("type") == "sql" and "uri" in settled:
         settled["uri"] = _patient(settled["uri"])
@@ -141,12 +138,12 @@ def _local_properties(url: str, properties: Mapping[str, str]) -> dict[str, str]
     if url.startswith(_LOCAL) and not path.startswith("/"):
         raise ValueError(f"tables at {url}: a file URL has no host, as in file:///var/tables")
     directory = Path(path).resolve()
-    if wrong := sorted(set(_NOT_IN_URIS) & set(str(directory))):
+    if wrong := sorted(set(NOT_IN_URIS) & set(str(directory))):
         raise ValueError(
             f"tables at {directory}: a path with {' '.join(wrong)} is not one URI for all readers"
         )
     found = {"warehouse": _LOCAL + str(directory), "py-io-impl": _SYNCED}
-    if not any(key in properties for key in _OF_CATALOGS):
+    if not any(key in properties for key in OF_CATALOGS):
         with passing_problems(f"tables at {directory}"):
             directory.mkdir(parents=True, exist_ok=True)
         found["uri"] = f"sqlite:///{directory / CATALOG_FILE}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +57,21 @@ class Failures:
 
     def __len__(self) -> int:
         return len(self._payloads)
+
+
+class ValueColumn(Protocol):
+    """One column, or one column of the items of a list, made of values in Python."""
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type of its Arrow array."""
+
+    @property
+    def width(self) -> int:
+        """How many values each of its values takes at least, those within structs counted."""
+
+    def array(self, values: Sequence[Any], owners: Owners, failures: Failures) -> pa.Array:
+        """The Arrow array of values; None is null. Values without a place are failures."""
 
 
 class ColumnBudget:

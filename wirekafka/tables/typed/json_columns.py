@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from wirekafka.tables.typed.assembly import (
     LATEST_SECOND,
     Failures,
     Owners,
+    ValueColumn,
     bounded,
     lengths_of,
     offsets_of,
@@ -49,25 +50,10 @@ _USUAL_DATE_TIME = (
 )
 
 
-class JsonColumn(Protocol):
-    """One column, or one column of the items of an array."""
-
-    @property
-    def type(self) -> pa.DataType:
-        """The type of its Arrow array."""
-
-    @property
-    def width(self) -> int:
-        """How many values each of its values takes at least, those within objects counted."""
-
-    def array(self, values: Sequence[Any], owners: Owners, failures: Failures) -> pa.Array:
-        """The Arrow array of values as Python has them; None is null."""
-
-
 class JsonObject:
     """Objects as structs of their properties."""
 
-    def __init__(self, path: str, fields: Mapping[str, JsonColumn]) -> None:
+    def __init__(self, path: str, fields: Mapping[str, ValueColumn]) -> None:
         self._path = path
         self._fields = dict(fields)
         self.type = pa.struct([(name, column.type) for name, column in fields.items()])
@@ -97,7 +83,7 @@ class JsonArray:
 
     width = 1
 
-    def __init__(self, path: str, item: JsonColumn) -> None:
+    def __init__(self, path: str, item: ValueColumn) -> None:
         self._path = path
         self._item = item
         self.type = pa.list_(pa.field("element", item.type))
@@ -126,7 +112,7 @@ class JsonMap:
 
     width = 1
 
-    def __init__(self, path: str, item: JsonColumn) -> None:
+    def __init__(self, path: str, item: ValueColumn) -> None:
         self._path = path
         self._key = JsonText(path)
         self._item = item

@@ -15,11 +15,10 @@ from wirekafka.schemas.json.dialects import dialect_of
 from wirekafka.schemas.json.document import Tree
 from wirekafka.schemas.json.references import registry_of
 from wirekafka.schemas.json.schema import JsonSchema
-from wirekafka.tables.typed.assembly import ColumnBudget
+from wirekafka.tables.typed.assembly import ColumnBudget, ValueColumn
 from wirekafka.tables.typed.json_columns import (
     JsonArray,
     JsonBoolean,
-    JsonColumn,
     JsonDate,
     JsonDateTime,
     JsonInteger,
@@ -43,7 +42,7 @@ _NULL = "null"
 _MAX_SHOWN_CHARS = 80
 
 
-def column_of(schema: JsonSchema) -> JsonColumn:
+def column_of(schema: JsonSchema) -> ValueColumn:
     """The column of the whole schema. Raises UnsupportedSchema, with the place in the schema."""
     planner = _Planner(schema)
     column = planner.column([planner.root()], "", 0)
@@ -97,7 +96,7 @@ class _Planner:
     def root(self) -> _Place:
         return _Place(self._tree, self._resolver, "#")
 
-    def column(self, places: Sequence[_Place], path: str, depth: int) -> JsonColumn:
+    def column(self, places: Sequence[_Place], path: str, depth: int) -> ValueColumn:
         """The column of values that match all places, or any place: their types are equal."""
         columns = []
         for place in places:
@@ -112,7 +111,7 @@ class _Planner:
             raise UnsupportedSchema(f"{places[0].where} has values of several types: {shown}")
         return columns[0]
 
-    def _of_node(self, node: _Node, path: str, depth: int) -> JsonColumn:
+    def _of_node(self, node: _Node, path: str, depth: int) -> ValueColumn:
         match node.kind:
             case "object" if not node.members and node.values is None:
                 raise UnsupportedSchema(f"{node.where} has no properties")
@@ -368,7 +367,7 @@ def _members(tree: dict[str, Tree], keyword: str) -> dict[str, Tree]:
     return found if isinstance(found, dict) else {}
 
 
-def _text_column(format: str | None, path: str) -> JsonColumn:
+def _text_column(format: str | None, path: str) -> ValueColumn:
     match format:
         case "date-time":
             return JsonDateTime(path)

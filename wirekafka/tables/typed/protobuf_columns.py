@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from wirekafka.tables.typed.assembly import (
     ColumnBudget,
     Failures,
     Owners,
+    ValueColumn,
     bounded,
     lengths_of,
     offsets_of,
@@ -54,21 +55,6 @@ _NUMBERS = {
 }
 
 
-class ProtobufColumn(Protocol):
-    """One column, or one column of the elements of a list."""
-
-    @property
-    def type(self) -> pa.DataType:
-        """The type of its array."""
-
-    @property
-    def width(self) -> int:
-        """How many values each of its values takes at least, those within structs counted."""
-
-    def array(self, values: Sequence[Any], owners: Owners, failures: Failures) -> pa.Array:
-        """The array of values as the library has them; None is null."""
-
-
 def message_column(descriptor: Descriptor, pool: DescriptorPool) -> MessageColumn:
     """The column of a message, a struct of its fields. Raises UnsupportedSchema."""
     return _Planner(pool).message(descriptor, "", ())
@@ -78,7 +64,7 @@ def message_column(descriptor: Descriptor, pool: DescriptorPool) -> MessageColum
 class _Field:
     values_of: Callable[[Sequence[Any]], Sequence[Any]]
     """The field of each message, or None where it is absent."""
-    column: ProtobufColumn
+    column: ValueColumn
 
 
 class MessageColumn:
@@ -214,7 +200,7 @@ class _JsonText:
 class _List:
     width = 1
 
-    def __init__(self, path: str, element: ProtobufColumn) -> None:
+    def __init__(self, path: str, element: ValueColumn) -> None:
         self._path = path
         self._element = element
         self.type = pa.list_(pa.field("element", element.type))
@@ -231,7 +217,7 @@ class _List:
 class _Map:
     width = 1
 
-    def __init__(self, path: str, key: ProtobufColumn, value: ProtobufColumn) -> None:
+    def __init__(self, path: str, key: ValueColumn, value: ValueColumn) -> None:
         self._path = path
         self._key = key
         self._value = value
@@ -287,7 +273,7 @@ class _Planner:
 
     def _column(
         self, field: FieldDescriptor, path: str, around: tuple[str, ...]
-    ) -> ProtobufColumn | None:
+    ) -> ValueColumn | None:
         """The column of a field; None for messages without fields, which no file can have."""
         self._budget.take(path, len(around))
         if field.label != FieldDescriptor.LABEL_REPEATED:
@@ -302,7 +288,7 @@ class _Planner:
 
     def _single(
         self, field: FieldDescriptor, path: str, around: tuple[str, ...]
-    ) -> ProtobufColumn | None:
+    ) -> ValueColumn | None:
         match field.type:
             case FieldDescriptor.TYPE_STRING:
                 return _Text(path)
@@ -318,7 +304,7 @@ class _Planner:
 
     def _nested(
         self, descriptor: Descriptor, path: str, around: tuple[str, ...]
-    ) -> ProtobufColumn | None:
+    ) -> ValueColumn | None:
         if descriptor.full_name == _TIMESTAMP_NAME:
             return _Time(path)
         if descriptor.full_name in _JSON_NAMES:
