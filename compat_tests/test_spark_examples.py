@@ -189,6 +189,14 @@ def test_a_missing_topic_is_reported_in_one_sentence(
     assert said == f"{name}: the topic {unique} does not exist."
 
 
+def test_a_missing_topic_of_the_demo_is_reported_in_one_sentence(
+    bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = exit_message("flight_delays", monkeypatch, bootstrap, "--flights", unique)
+    assert said == "flight_delays: the topic does not exist."
+    assert "\tat " not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("name", swept(READ_ONE, every=3))
 def test_a_schema_that_does_not_fit_is_reported_in_one_sentence(
     name: str, bootstrap: str, new_topic: NewTopicName, monkeypatch: pytest.MonkeyPatch
