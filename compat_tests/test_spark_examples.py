@@ -239,6 +239,7 @@ def example_process(
     )
 
 
+@pytest.mark.campaign
 def test_jars_are_downloaded_although_maven_has_left_their_description(tmp_path: Path) -> None:
     artifact = tmp_path / ".m2/repository/org/slf4j/slf4j-api/2.0.16/slf4j-api-2.0.16.pom"
     artifact.parent.mkdir(parents=True)
