@@ -15,10 +15,11 @@ from pyiceberg.io import load_file_io
 from tests.cli.conftest import Run
 from wirekafka.client.client import Client
 from wirekafka.log.checkpoints import uuid_text
+from wirekafka.metrics.table_status import TableState, TableStatus
 from wirekafka.tables.iceberg.catalog import open_catalog
 from wirekafka.translation.messages import LeaderRange
 from wirekafka.translation.settings import TableSettings
-from wirekafka.translation.status import TableState, TableStatus, write_statuses
+from wirekafka.translation.status_files import write_statuses
 from wirekafka.translation.topic_files import TopicFiles
 from wirekafka.translation.translator import TopicTranslator
 

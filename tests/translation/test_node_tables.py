@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.translation.topic_world import NAMESPACE, OPTIONS, TopicWorld, topic_world
+from wirekafka.metrics.table_status import TableState, TableStatus
 from wirekafka.translation.messages import Assignment, TopicAssignment
 from wirekafka.translation.node_tables import NodeTables
 from wirekafka.translation.problems import TableRetrying
-from wirekafka.translation.status import TableState, TableStatus
 from wirekafka.translation.translator import TopicTranslator
 
 

@@ -2,7 +2,7 @@
 
 The first line that the worker reads is a `WorkerSetUp`, every other line an `Assignment`: all
 tables and partitions that the node leads now. The worker writes a line for each change of a
-`TableStatus`. It ends when its input does.
+`metrics.table_status.TableStatus`. It ends when its input does.
 """
 
 from __future__ import annotations

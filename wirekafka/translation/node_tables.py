@@ -10,6 +10,7 @@ from typing import TypeAlias
 from pyiceberg.catalog import Catalog
 
 from wirekafka.client.schema_registry import SchemaRegistry
+from wirekafka.metrics.table_status import TableState, TableStatus
 from wirekafka.tables.iceberg.layout import dead_letter_table
 from wirekafka.tables.iceberg.maintenance import Maintenance, MaintenanceSettings
 from wirekafka.tables.iceberg.problems import CatalogProblem, WrongTable
@@ -17,7 +18,6 @@ from wirekafka.translation.drops import drop_table
 from wirekafka.translation.messages import Assignment, TopicAssignment
 from wirekafka.translation.problems import TablePaused, TableProblem, TableRetrying
 from wirekafka.translation.settings import TableSettings
-from wirekafka.translation.status import TableState, TableStatus
 from wirekafka.translation.topic_files import TopicFiles
 from wirekafka.translation.translator import Progress, TopicTranslator
 

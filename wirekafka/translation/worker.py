@@ -21,12 +21,13 @@ from pyiceberg.io import load_file_io
 
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.config.own import RegistryAccess
+from wirekafka.metrics.table_status import TableStatus
 from wirekafka.tables.iceberg.catalog import open_catalog
 from wirekafka.tables.iceberg.problems import CatalogProblem
 from wirekafka.translation.messages import Assignment, WorkerSetUp
 from wirekafka.translation.node_tables import NodeTables
 from wirekafka.translation.problems import TablePaused, TableRetrying
-from wirekafka.translation.status import TableStatus, write_statuses
+from wirekafka.translation.status_files import write_statuses
 from wirekafka.translation.topic_files import TopicFiles
 from wirekafka.translation.translator import Progress
 

@@ -168,7 +168,8 @@ def test_without_tables_nothing_of_them_is_imported() -> None:
 
 
 def test_the_process_of_the_broker_imports_no_libraries_of_tables() -> None:
-    assert _imported("wirekafka.server.run, wirekafka.server.tabling.tabling") == []
+    modules = "wirekafka.server.tabling.tabling, wirekafka.server.monitoring.tables"
+    assert _imported(f"wirekafka.server.run, {modules}") == []
 
 
 def _imported(modules: str, *parts: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import re
@@ -13,6 +14,7 @@ import pytest
 from tests.eventually import eventually_async
 from tests.server.tabling.stand import Stand, report_of, run
 from wirekafka.config.own import RegistryAccess
+from wirekafka.metrics.table_status import TableState, TableStatus
 from wirekafka.server.tiering.settings import LOCAL_CLASS
 
 
@@ -298,3 +300,20 @@ def _exists(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_worker_and_broker_read_and_write_the_same_status_line() -> None:
+    status = TableStatus(
+        topic="orders",
+        topic_id="hxxkYO_7TNO5bVx-HCcJLA",
+        state=TableState.PAUSED,
+        error="no such subject",
+        ends={0: 3, 11: 0},
+        rows=2,
+        dead_letters=1,
+        commit_ms=5,
+    )
+    for written in (status, TableStatus(topic="orders", topic_id="id")):
+        assert TableStatus.from_json(json.loads(json.dumps(written.to_json()))) == written
+    newer = {**status.to_json(), "more": "of a newer version"}
+    assert TableStatus.from_json(newer) == status

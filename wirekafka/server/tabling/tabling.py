@@ -11,9 +11,9 @@ from wirekafka.broker import Broker
 from wirekafka.clock import Timer
 from wirekafka.config.own import TIER, RegistryAccess
 from wirekafka.metrics.lag import Behind, EndOffsets, behind
+from wirekafka.metrics.table_status import TableState, TableStatus
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.tabling.feed import TableFeed, TableTopic
-from wirekafka.server.tabling.report import PAUSED, RETRYING, TableReport
 from wirekafka.server.tabling.settings import TablingSettings
 from wirekafka.server.tabling.worker_process import WorkerProcess
 
@@ -49,7 +49,7 @@ class Tabling:
         self._timer: Timer | None = None
         self._is_stopped = False
         self._is_garbled = False
-        self.reports: dict[str, TableReport] = {}
+        self.reports: dict[str, TableStatus] = {}
         """The last report about each topic that is led here, by name."""
         self._ends: dict[tuple[str, int], EndOffsets] = {}
         """When the partitions led here became readable up to where."""
@@ -82,7 +82,7 @@ class Tabling:
         """The topics that are tables, with their partitions led here."""
         return self._feed.led
 
-    def report(self, topic: TableTopic) -> TableReport | None:
+    def report(self, topic: TableTopic) -> TableStatus | None:
         """The last report about a topic that is led here; None without any."""
         found = self.reports.get(topic.name)
         return found if found is not None and found.topic_id == topic.id else None
@@ -108,7 +108,11 @@ class Tabling:
         feed = self._feed
         feed.refresh()
         for topic in feed.unreadable():
-            self._note(TableReport(topic.name, topic.id, PAUSED, error=_UNREADABLE))
+            self._note(
+                TableStatus(
+                    topic=topic.name, topic_id=topic.id, state=TableState.PAUSED, error=_UNREADABLE
+                )
+            )
         self._release()
         self._observe()
         if feed.led or feed.deleted:
@@ -149,7 +153,7 @@ class Tabling:
                 continue
             report = self.report(topic)
             # A paused table may be of another log, such as the log before a backup was restored.
-            ends = {} if report is None or report.state == PAUSED else report.ends
+            ends = {} if report is None or report.state is TableState.PAUSED else report.ends
             for each in partitions:
                 each.log.released_offset = ends.get(each.index, _UNKNOWN)
                 released[topic.name, each.index] = each
@@ -176,7 +180,7 @@ class Tabling:
 
     def _received(self, line: bytes) -> None:
         try:
-            report = TableReport.of(json.loads(line))
+            report = TableStatus.from_json(json.loads(line))
         except (AttributeError, KeyError, TypeError, ValueError):
             if not self._is_garbled:
                 self._is_garbled = True
@@ -184,7 +188,7 @@ class Tabling:
             return
         self._note(report)
 
-    def _note(self, report: TableReport) -> None:
+    def _note(self, report: TableStatus) -> None:
         """Take over a report, and log a new state or error once."""
         before = self.reports.get(report.topic)
         self.reports[report.topic] = report
@@ -192,11 +196,11 @@ class Tabling:
         if known == (report.state, report.error):
             return
         match report.state:
-            case "paused":
+            case TableState.PAUSED:
                 logger.error("The table of %s is paused: %s", report.topic, report.error)
-            case "retrying":
+            case TableState.RETRYING:
                 logger.warning("The table of %s is tried again: %s", report.topic, report.error)
-            case _ if known[0] in (PAUSED, RETRYING):
+            case _ if known[0] in (TableState.PAUSED, TableState.RETRYING):
                 logger.info("The table of %s is written again", report.topic)
 
 
