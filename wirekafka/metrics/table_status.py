@@ -1,4 +1,4 @@
-"""How one table does, as its worker reports it: to its broker, and in a file beside the tables."""
+"""What a worker of tables reports: how one table does, and which tables go with their topics."""
 
 from __future__ import annotations
 
@@ -58,3 +58,46 @@ class TableStatus:
             dead_letters=int(fields.get("dead_letters") or 0),
             commit_ms=None if commit_ms is None else int(commit_ms),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionMark:
+    """When the topic of a table was there: the cluster, and a metadata offset of that time.
+
+    Topic ids are never given again: metadata of this cluster from that offset on that lack the
+    topic say that it was deleted. Older metadata may not have it yet.
+    """
+
+    cluster_id: str
+    metadata_offset: int
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id}@{self.metadata_offset}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The mark of such a text. Raises ValueError."""
+        cluster_id, _, offset = text.rpartition("@")
+        return cls(cluster_id, int(offset))
+
+
+@dataclass(frozen=True, slots=True)
+class DeletableTable:
+    """A table that goes with its topic."""
+
+    topic: str
+    topic_id: str
+    mark: str
+    """A `DeletionMark`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {"deletable": asdict(self)}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self | None:
+        """The table of such an object; None for a `TableStatus`. Raises KeyError and TypeError."""
+        found = fields.get("deletable")
+        if found is None:
+            return None
+        return cls(str(found["topic"]), str(found["topic_id"]), str(found["mark"]))

@@ -35,6 +35,7 @@ from wirekafka.tables.iceberg.problems import (
 from wirekafka.tables.iceberg.topic_table import TopicTable
 from wirekafka.tables.typed.values import TypedValues
 from wirekafka.translation.chunk import RecordChunk, read_chunk
+from wirekafka.translation.drops import mark_deletion
 from wirekafka.translation.history import divergence, epoch_at
 from wirekafka.translation.messages import LeaderRange
 from wirekafka.translation.problems import TablePaused, TableRetrying
@@ -82,7 +83,9 @@ class TopicTranslator:
         catalog: Catalog,
         namespace: str,
         registry: SchemaRegistry | None,
+        deletion_mark: str | None = None,
     ):
+        """`deletion_mark` is for a table that goes with its topic."""
         self.topic = topic
         self.topic_id = topic_id
         self.settings = settings
@@ -91,6 +94,7 @@ class TopicTranslator:
         self._files = files
         self._catalog = catalog
         self._namespace = namespace
+        self._deletion_mark = deletion_mark
         self._schemas = schemas_of(topic, settings.mode, registry)
         self._table: TopicTable | None = None
         self._dead_letter_table: TopicTable | None = None
@@ -126,6 +130,7 @@ class TopicTranslator:
                     table.evolve(KEY_VALUE_COLUMNS)
                     table.check_spec()
                 settle_dead_letters(table)
+                mark_deletion(table, self._deletion_mark)
                 self._table = table
             self.marks = self._table.refresh()
         return self.marks

@@ -21,7 +21,7 @@ from pyiceberg.io import load_file_io
 
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.config.own import RegistryAccess
-from wirekafka.metrics.table_status import TableStatus
+from wirekafka.metrics.table_status import DeletableTable, TableStatus
 from wirekafka.tables.iceberg.catalog import open_catalog
 from wirekafka.tables.iceberg.problems import CatalogProblem
 from wirekafka.translation.messages import Assignment, WorkerSetUp
@@ -157,9 +157,9 @@ class Worker:
                 raise TablePaused(str(error)) from error
         return self._catalog
 
-    def _report(self, status: TableStatus) -> None:
+    def _report(self, report: TableStatus | DeletableTable) -> None:
         self._has_news = True
-        sys.stdout.write(json.dumps(status.to_json()) + "\n")
+        sys.stdout.write(json.dumps(report.to_json()) + "\n")
         sys.stdout.flush()
 
     def _write_statuses(self) -> None:

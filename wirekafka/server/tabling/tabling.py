@@ -11,7 +11,7 @@ from wirekafka.broker import Broker
 from wirekafka.clock import Timer
 from wirekafka.config.own import TIER, RegistryAccess
 from wirekafka.metrics.lag import Behind, EndOffsets, behind
-from wirekafka.metrics.table_status import TableState, TableStatus
+from wirekafka.metrics.table_status import DeletableTable, TableState, TableStatus
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.tabling.feed import TableFeed, TableTopic
 from wirekafka.server.tabling.settings import TablingSettings
@@ -41,6 +41,7 @@ class Tabling:
     ):
         """`registry` returns the schema registry of the records."""
         self._broker = broker
+        self._settings = settings
         self._feed = TableFeed(broker, settings.tier)
         self._sent: object = None
         """The topics that the present process was sent last."""
@@ -54,6 +55,8 @@ class Tabling:
         self._ends: dict[tuple[str, int], EndOffsets] = {}
         """When the partitions led here became readable up to where."""
         self._observed_ms = 0
+        self._may_be_left = False
+        """Whether tables may be there, perhaps of topics that were deleted meanwhile."""
         self._released: dict[tuple[str, int], Partition] = {}
         """The partitions led here whose retention waits."""
 
@@ -66,6 +69,7 @@ class Tabling:
 
     def start(self) -> None:
         """Begin the periodic work."""
+        self._may_be_left = self._settings.may_have_tables
         self._timer = self._broker.clock.call_later(_POLL_MS, self._fire)
 
     async def stop(self) -> None:
@@ -115,7 +119,7 @@ class Tabling:
             )
         self._release()
         self._observe()
-        if feed.led or feed.deleted:
+        if feed.led or feed.deleted or self._may_be_left:
             self.worker.start()
         self.worker.renew()
         topics = feed.topics()
@@ -180,7 +184,12 @@ class Tabling:
 
     def _received(self, line: bytes) -> None:
         try:
-            report = TableStatus.from_json(json.loads(line))
+            message = json.loads(line)
+            table = DeletableTable.from_json(message)
+            if table is not None:
+                self._feed.found(table)
+                return
+            report = TableStatus.from_json(message)
         except (AttributeError, KeyError, TypeError, ValueError):
             if not self._is_garbled:
                 self._is_garbled = True

@@ -36,6 +36,8 @@ TABLE_PROPERTIES = {
 }
 TOPIC_ID_PROPERTY = "wirekafka.topic-id"
 """The id of the topic, for a table without a snapshot too."""
+DELETION_PROPERTY = "wirekafka.deleted-with-topic"
+"""A `DeletionMark`: the table goes with its topic."""
 RENAMES_PROPERTY = "wirekafka.renames"
 """Fields that were renamed, as JSON: pairs of an older path and its newer path."""
 
