@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.registry.fake_registry import Fault
+from tests.tables.typed.avro_generated import zigzag
 from tests.translation.topic_world import (
     CUSTOMER,
     NAMESPACE,
@@ -139,6 +140,39 @@ def test_values_that_do_not_decode_are_dead_letters_with_their_reason(world: Top
     assert [row["offset"] for row in dead] == [0, 2, 4]
     assert dead[0]["value"] == b"no prefix" and "no schema id" in dead[0]["error"]
     assert "no schema 999" in dead[2]["error"]
+
+
+@pytest.mark.parametrize("transform", ["hour", "day", "identity", "month", "bucket"])
+@pytest.mark.parametrize("logical", ["timestamp-millis", "local-timestamp-micros", "date"])
+def test_a_time_that_no_partition_can_have_is_a_dead_letter(
+    world: TopicWorld, transform: str, logical: str
+) -> None:
+    """A time is refused only if the table has partitions by its date."""
+    if (transform, logical) == ("hour", "date"):
+        pytest.skip("a date has no hour")
+    last = {
+        "timestamp-millis": 253_402_300_799_999,
+        "local-timestamp-micros": 253_402_300_799_999_999,
+        "date": 2_932_896,
+    }[logical]
+    at = {"type": "int" if logical == "date" else "long", "logicalType": logical}
+    field = {"name": "at", "type": ["null", at], "default": None}
+    text = json.dumps({"type": "record", "name": "Event", "fields": [field]})
+    id = world.register("t-value", text)
+    world.create("t")
+    world.produce_encoded("t", id, [b"\0", *(b"\2" + zigzag(time) for time in (0, last, last + 1))])
+    term = "bucket(4, at)" if transform == "bucket" else f"{transform}(at)"
+    spec = "(at)" if transform == "identity" else f"({term})"
+    progress = world.translate(world.translator("t", mode=TYPED, partition_spec=spec))
+    if transform in ("month", "bucket"):
+        assert (progress.rows, progress.dead_letters) == (4, 0)
+        return
+    assert (progress.rows, progress.dead_letters) == (3, 1)
+    [dead] = world.rows("t~dlq")
+    assert dead["offset"] == 3
+    assert dead["error"] == (
+        f"at is not of the years 1 to 9999, and the table is partitioned by {transform} of it"
+    )
 
 
 def test_dead_letters_can_be_dropped(world: TopicWorld) -> None:

@@ -14,6 +14,7 @@ from pyiceberg.catalog import Catalog
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.config.table_mode import TableKind
 from wirekafka.reader import OffsetRange, ReaderError
+from wirekafka.tables.iceberg.data_files import without_partition
 from wirekafka.tables.iceberg.layout import (
     DEAD_LETTER_COLUMNS,
     DEFAULT_PARTITION_SPEC,
@@ -264,7 +265,10 @@ class TopicTranslator:
                 values = rows.flatten()
             if self.settings.write is TableWrite.UPSERT:
                 failures = {**dict.fromkeys(_keyless(batch), _NO_KEY), **failures}
-            translated.add(batch, values, failures)
+            misplaced = without_partition(
+                self._table.table.metadata, pa.table(values, names=value_type.names)
+            )
+            translated.add(batch, values, {**misplaced, **failures})
         return translated
 
     def _decoded(self, batch: pa.RecordBatch) -> tuple[list[DecodedPart], dict[int, str]]:
