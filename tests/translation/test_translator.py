@@ -18,8 +18,9 @@ from tests.translation.topic_world import (
     TopicWorld,
     topic_world,
 )
-from wirekafka.client.schema_registry import SchemaRegistry
+from wirekafka.client.schema_registry import RegisteredSchema, SchemaRegistry
 from wirekafka.schemas.avro.schema import parse
+from wirekafka.schemas.framing import with_id
 from wirekafka.translation import translator as translator_module
 from wirekafka.translation.problems import TablePaused, TableRetrying
 
@@ -173,6 +174,82 @@ def test_a_time_that_no_partition_can_have_is_a_dead_letter(
     assert dead["error"] == (
         f"at is not of the years 1 to 9999, and the table is partitioned by {transform} of it"
     )
+
+
+def test_an_id_that_a_late_registry_does_not_know_yet_is_awaited(world: TopicWorld) -> None:
+    world.create("t", partitions=2)
+    id = world.register("t-value", CUSTOMER)
+    value = with_id(id, b"\2a")
+    world.produce("t", [value, with_id(id + 1, b"\2b\0"), value])
+    world.produce("t", [value], 1)
+    translator = world.translator("t", mode=TYPED, unknown_for_s=30)
+    progress = world.translate(translator)
+    assert (progress.rows, progress.dead_letters, progress.has_more) == (2, 0, True)
+    world.produce("t", [value], 1)
+    assert world.translate(translator).rows == 1, "the other partition goes on"
+    with pytest.raises(TableRetrying, match=f"has no schema {id + 1}: it is awaited for 30 s"):
+        world.translate(translator)
+    assert world.register("t-value", WITH_AGE) == id + 1
+    assert world.translate(translator).rows == 2
+    assert world.values("t", "name")[:3] == [(0, "a"), (1, "b"), (2, "a")]
+
+
+def test_an_id_that_stays_unknown_is_a_dead_letter_in_the_end(world: TopicWorld) -> None:
+    world.create("t")
+    id = world.register("t-value", CUSTOMER)
+    value, unknown = with_id(id, b"\2a"), with_id(999, b"")
+    world.produce("t", [unknown, value])
+    translator = world.translator("t", mode=TYPED, unknown_for_s=30)
+    with pytest.raises(TableRetrying):
+        world.translate(translator)
+    world.produce("t", [unknown, value])
+    world.clock.advance(30_000)
+    progress = world.translate(translator)
+    assert (progress.rows, progress.dead_letters) == (1, 1), "later records wait for their part"
+    with pytest.raises(TableRetrying):
+        world.translate(translator)
+    world.clock.advance(30_000)
+    progress = world.translate(translator)
+    assert (progress.rows, progress.dead_letters, progress.has_more) == (1, 1, False)
+
+
+def test_a_turn_looks_up_a_limited_number_of_schemas_and_keeps_what_is_done(
+    world: TopicWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wirekafka.translation.schemas._MOST_LOOK_UPS", 3)
+    world.create("t", partitions=2)
+    id = world.register("t-value", CUSTOMER)
+    unknown = [with_id(9_000 - at, b"") for at in range(7)]
+    world.produce("t", unknown)
+    world.produce("t", [with_id(id, b"\2a")], 1)
+    translator = world.translator("t", mode=TYPED)
+    turns = [world.translate(translator) for _ in range(3)]
+    assert [(each.rows, each.dead_letters, each.has_more) for each in turns] == [
+        (0, 3, True),
+        (1, 2, True),
+        (0, 2, False),
+    ]
+    assert (
+        len([path for path in world.fake_registry.paths if "/ids/9" in path or "/ids/8" in path])
+        == 7
+    )
+
+
+def test_a_slow_registry_ends_a_turn_early(
+    world: TopicWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create("t")
+    world.produce("t", [with_id(9_000 + at, b"") for at in range(4)])
+    translator = world.translator("t", mode=TYPED)
+    schema_of = world.registry.schema
+
+    def slow(id: int) -> RegisteredSchema:
+        world.clock.advance(16_000)
+        return schema_of(id)
+
+    monkeypatch.setattr(world.registry, "schema", slow)
+    turns = [world.translate(translator) for _ in range(2)]
+    assert [(each.dead_letters, each.has_more) for each in turns] == [(2, True), (2, False)]
 
 
 def test_dead_letters_can_be_dropped(world: TopicWorld) -> None:

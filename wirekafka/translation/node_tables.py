@@ -228,6 +228,7 @@ class NodeTables:
                 namespace=self._namespace,
                 registry=self._registry,
                 deletion_mark=table.assignment.deletion_mark,
+                now_s=self._now_s,
             )
             translator.open()
             table.translator, table.target_lag_s = translator, settings.target_lag_ms / 1_000
