@@ -52,6 +52,10 @@ class ProtobufSchema:
         assert isinstance(older, ProtobufSchema)
         return compatibility.incompatibilities(self._file.descriptor, older._file.descriptor)
 
+    def lenient_incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
+        """The same as `incompatibilities`: the policy is about JSON's content models."""
+        return self.incompatibilities(older)
+
     def name(self) -> str | None:
         """The full name of the first message."""
         first = next(iter(self._file.descriptor.message_types_by_name.values()), None)
