@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.certificates import Authority
 from tests.manual_clock import ManualClock
 from tests.registry.fake_registry import FakeRegistry, Fault, fake_registry
 from wirekafka.client.schema_registry import SchemaRegistry
@@ -114,6 +117,10 @@ def test_a_registry_that_is_gone_says_nothing_about_schemas(registry, look_ups):
             {URL: "http://r:8081", CREDENTIALS: "USER_INFO", USER: "u:p:w"},
             RegistryAccess("http://r:8081", "u", "p:w"),
         ),
+        (
+            {URL: "https://r:8081", "confluent.ssl.truststore.location": "/ca.pem"},
+            RegistryAccess("https://r:8081", ssl={"ssl.truststore.location": "/ca.pem"}),
+        ),
     ],
 )
 def test_the_registry_and_its_user_are_settings_of_the_broker(settings, access):
@@ -134,6 +141,35 @@ def test_other_credentials_are_refused_without_naming_them(settings):
     with pytest.raises(ConfigError) as refused:
         schema_registry(BrokerConfig.of({URL: "http://r:8081", **settings}).sources)
     assert "expected" in str(refused.value)
+
+
+def test_the_authority_of_the_registry_is_a_setting_of_the_broker(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.issue("CN=registry", "127.0.0.1").pem())
+    trusted = {
+        "confluent.ssl.truststore.type": "PEM",
+        "confluent.ssl.truststore.location": str(authority.file),
+    }
+    with fake_registry(tls=context) as registry:
+        for settings, reason in (
+            (trusted, "which the schema registry does not know"),
+            ({}, "certificate"),
+        ):
+            access = schema_registry(BrokerConfig.of({URL: registry.url, **settings}).sources)
+            assert access is not None
+            opened = SchemaLookUps(access, ManualClock())
+            try:
+                assert reason in str(opened.reason(use(1)))
+            except UnreachableRegistry as error:
+                assert reason in str(error)
+            opened.stop()
+
+
+def test_a_wrong_store_names_the_option() -> None:
+    access = RegistryAccess("https://r:8081", ssl={"ssl.truststore.location": "/no/such/file"})
+    with pytest.raises(ConfigError, match=r"ssl\.truststore"):
+        SchemaLookUps(access, ManualClock())
 
 
 def test_a_url_that_is_none_is_refused():

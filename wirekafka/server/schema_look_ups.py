@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from wirekafka.client.client import CliError, ConnectionFailure
+from wirekafka.client.registry_settings import tls_of
 from wirekafka.client.schema_registry import (
     RegisteredSchema,
     RegistryRefused,
@@ -21,7 +22,12 @@ from wirekafka.client.schema_registry import (
 from wirekafka.clock import Clock
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options.schema_validation import BY_RECORD, BY_TOPIC
-from wirekafka.config.own import SCHEMA_REGISTRY, SCHEMA_REGISTRY_CERTIFICATE, RegistryAccess
+from wirekafka.config.own import (
+    SCHEMA_REGISTRY,
+    SCHEMA_REGISTRY_CERTIFICATE,
+    SCHEMA_REGISTRY_SSL,
+    RegistryAccess,
+)
 from wirekafka.replication.partition.schema_checks import (
     PATIENCE_MS,
     SchemaChecks,
@@ -47,7 +53,7 @@ class SchemaLookUps:
                 access.url,
                 user=access.user,
                 password=access.password,
-                tls=None if access.certificate is None else _trusting(access.certificate),
+                tls=_tls(access),
                 timeout_s=PATIENCE_MS / 1_000,
             )
         except CliError as error:
@@ -139,6 +145,13 @@ def _subject(use: SchemaUse, schema: RegisteredSchema | None) -> str | None:
     if name is None:
         return None
     return name if use.strategy == BY_RECORD else f"{use.topic}-{name}"
+
+
+def _tls(access: RegistryAccess) -> ssl.SSLContext | None:
+    """How the registry is trusted; None for the authorities of the system. Raises ConfigError."""
+    if access.certificate is not None:
+        return _trusting(access.certificate)
+    return tls_of(access.ssl, f"{SCHEMA_REGISTRY_SSL}*")
 
 
 def _trusting(certificate: Path) -> ssl.SSLContext:

@@ -19,6 +19,7 @@ from typing import BinaryIO
 from pyiceberg.catalog import Catalog
 from pyiceberg.io import load_file_io
 
+from wirekafka.client.registry_settings import tls_of
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.config.own import RegistryAccess
 from wirekafka.metrics.table_status import DeletableTable, TableStatus
@@ -182,7 +183,11 @@ def _registry(access: RegistryAccess | None) -> SchemaRegistry | None:
     if access is None:
         return None
     return SchemaRegistry(
-        access.url, user=access.user, password=access.password, ca_file=access.certificate
+        access.url,
+        user=access.user,
+        password=access.password,
+        ca_file=access.certificate,
+        tls=tls_of(access.ssl, access.url),
     )
 
 

@@ -177,6 +177,7 @@ def _encoded(registry: RegistryAccess) -> dict[str, Any]:
         "user": registry.user,
         "password": registry.password,
         "certificate": None if registry.certificate is None else str(registry.certificate),
+        **({"ssl": dict(registry.ssl)} if registry.ssl else {}),
     }
 
 
