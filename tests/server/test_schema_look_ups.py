@@ -18,8 +18,8 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options.schema_validation import BY_RECORD, BY_TOPIC, BY_TOPIC_AND_RECORD
 from wirekafka.config.own import RegistryAccess, schema_registry
-from wirekafka.replication.partition.schema_checks import SchemaUse, UnreachableRegistry
-from wirekafka.schemas.schema import SchemaReference
+from wirekafka.replication.partition.schema_checks import ByMessage, SchemaUse, UnreachableRegistry
+from wirekafka.schemas.schema import Format, SchemaReference
 from wirekafka.server.schema_look_ups import SchemaLookUps
 
 ORDER = json.dumps({"type": "record", "name": "shop.Order", "fields": []})
@@ -70,6 +70,36 @@ def test_a_schema_must_be_registered_for_the_subject_of_the_strategy(
     assert reason is not None and reason.endswith(f"which is not registered for subject {subject}")
     register(registry, subject)
     assert look_ups.reason(use(reference, strategy)) is None
+
+
+SHOP = """syntax = "proto3"; package shop;
+message Order { message Line { int32 id = 1; } }
+message Refund { int32 id = 1; }"""
+
+
+@pytest.mark.parametrize("by_guid", [False, True])
+@pytest.mark.parametrize(
+    ("message", "subject"),
+    [((0,), "shop.Order"), ((0, 0), "shop.Order.Line"), ((1,), "shop.Refund")],
+)
+def test_each_message_of_protobuf_has_a_subject_of_its_own(
+    registry: FakeRegistry,
+    look_ups: SchemaLookUps,
+    by_guid: bool,
+    message: tuple[int, ...],
+    subject: str,
+) -> None:
+    with SchemaRegistry(registry.url, user="reader", password="secret") as client:
+        id = client.register("another", SHOP, Format.PROTOBUF)
+        general = use(registry.guid(id) if by_guid else id, BY_RECORD)
+        assert look_ups.reason(general) == ByMessage()
+        reason = look_ups.reason(general._replace(message=message))
+        assert isinstance(reason, str) and reason.endswith(f"registered for subject {subject}")
+        client.register(subject, SHOP, Format.PROTOBUF)
+    assert look_ups.reason(general._replace(message=message)) is None
+    for wrong in ((), (7,), (0, 0, 0)):
+        reason = look_ups.reason(general._replace(message=wrong))
+        assert isinstance(reason, str) and "has no name to be registered by" in reason
 
 
 def test_keys_have_a_subject_of_their_own(registry, look_ups):

@@ -14,6 +14,7 @@ import pyarrow as pa
 from wirekafka.client.client import CliError
 from wirekafka.client.schema_registry import RegisteredSchema, RegistryRefused, SchemaRegistry
 from wirekafka.config.table_mode import TableKind, TableMode
+from wirekafka.schemas.message_indexes import message_indexes
 from wirekafka.schemas.schema import Format, SchemaError
 from wirekafka.tables.typed.formats import typed_values
 from wirekafka.tables.typed.values import TypedValues, UnsupportedSchema
@@ -80,8 +81,6 @@ class TopicSchemas:
     def _messages(
         self, schema: RegisteredSchema, reference: Reference, payloads: Sequence[bytes]
     ) -> Sequence[Part]:
-        from wirekafka.tables.typed.protobuf import message_indexes
-
         divided: dict[tuple[int, ...] | Undecodable, tuple[list[int], list[bytes]]]
         divided = defaultdict(lambda: ([], []))
         for place, payload in enumerate(payloads):

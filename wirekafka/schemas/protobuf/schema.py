@@ -61,6 +61,10 @@ class ProtobufSchema:
         first = next(iter(self._file.descriptor.message_types_by_name.values()), None)
         return None if first is None else first.full_name
 
+    def message_name(self, indexes: Sequence[int]) -> str:
+        """The full name of the message that indexes lead to. Raises ValueMismatch."""
+        return str(payloads.message_at(self._file.descriptor, indexes).full_name)
+
     def serialized(self) -> str:
         """The descriptor in base64, as of `format=serialized`."""
         return base64.b64encode(self._file.proto.SerializeToString()).decode()
