@@ -20,7 +20,7 @@ from wirekafka.registry.records import (
 from wirekafka.registry.state import DEFAULT_LEVEL, RegistryState
 from wirekafka.registry.subjects import context_of
 from wirekafka.registry.writer import Decided, Decision
-from wirekafka.schemas.levels import Level, OlderVersion, Policy, violations
+from wirekafka.schemas.levels import CompatibilityPolicy, Level, OlderVersion, violations
 from wirekafka.schemas.schema import ParsedSchema, SchemaReference
 
 _MOST_ID = (1 << 31) - 1
@@ -151,7 +151,7 @@ class Comparison:
     """A check of a schema against versions of a subject."""
 
     level: Level
-    policy: Policy
+    policy: CompatibilityPolicy
     parse: Parsing
     older: Sequence[OlderVersion]
     normalize: bool
@@ -329,8 +329,8 @@ def _level(config: Mapping[str, Any]) -> Level:
         return Level(DEFAULT_LEVEL)
 
 
-def _policy(config: Mapping[str, Any]) -> Policy:
+def _policy(config: Mapping[str, Any]) -> CompatibilityPolicy:
     try:
-        return Policy(config.get("compatibilityPolicy") or Policy.STRICT)
+        return CompatibilityPolicy(config.get("compatibilityPolicy") or CompatibilityPolicy.STRICT)
     except ValueError:  # Another registry wrote it.
-        return Policy.STRICT
+        return CompatibilityPolicy.STRICT

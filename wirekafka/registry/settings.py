@@ -11,7 +11,7 @@ from wirekafka.registry.modes import require_writable
 from wirekafka.registry.records import ConfigRecord, entries
 from wirekafka.registry.state import DEFAULT_LEVEL, RegistryState
 from wirekafka.registry.writer import Decided, Decision
-from wirekafka.schemas.levels import Level, Policy
+from wirekafka.schemas.levels import CompatibilityPolicy, Level
 
 Settings = Mapping[str, Any]
 
@@ -91,7 +91,7 @@ def delete_config(scope: str | None) -> Decision[Settings]:
 
 def _policy(value: Any) -> str:
     try:
-        return Policy(str(value).upper()).value
+        return CompatibilityPolicy(str(value).upper()).value
     except ValueError:
         raise errors.unprocessable(
             "Invalid compatibility policy. Valid values are strict and lenient"

@@ -43,7 +43,7 @@ class Level(StrEnum):
         return self.value.startswith(("FORWARD", "FULL"))
 
 
-class Policy(StrEnum):
+class CompatibilityPolicy(StrEnum):
     """How strictly a level is taken."""
 
     STRICT = "STRICT"
@@ -60,7 +60,10 @@ class OlderVersion:
 
 
 def violations(
-    level: Level, new: ParsedSchema, older: Sequence[OlderVersion], policy: Policy = Policy.STRICT
+    level: Level,
+    new: ParsedSchema,
+    older: Sequence[OlderVersion],
+    policy: CompatibilityPolicy = CompatibilityPolicy.STRICT,
 ) -> Sequence[str]:
     """Why a level forbids a new schema after older ones, of which the oldest is first, or nothing.
 
@@ -77,7 +80,7 @@ def violations(
 
 
 def _violations_of_pair(
-    level: Level, policy: Policy, new: ParsedSchema, old: ParsedSchema, version: int
+    level: Level, policy: CompatibilityPolicy, new: ParsedSchema, old: ParsedSchema, version: int
 ) -> Sequence[str]:
     if new.format != old.format:
         return [_OTHER_FORMAT]
@@ -95,8 +98,10 @@ def _violations_of_pair(
     return [*found, f"{{oldSchemaVersion: {version}}}", f"{{oldSchema: {quoted}}}"]
 
 
-def _incompatibilities(reader: ParsedSchema, writer: ParsedSchema, policy: Policy) -> Sequence[str]:
-    if policy is Policy.LENIENT:
+def _incompatibilities(
+    reader: ParsedSchema, writer: ParsedSchema, policy: CompatibilityPolicy
+) -> Sequence[str]:
+    if policy is CompatibilityPolicy.LENIENT:
         return reader.lenient_incompatibilities(writer)
     return reader.incompatibilities(writer)
 

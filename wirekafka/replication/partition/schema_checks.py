@@ -212,15 +212,15 @@ def schemas_named(records: Buffer, topic: str, config: TopicConfig) -> Named | R
     try:
         body = record_bytes(records, header, limit_bytes=MOST_HELD_BYTES)
         for index, record in enumerate(iterate_body(body, header)):
-            for use in _uses(record, topic, config):
-                if isinstance(use, tuple):
-                    use, payload = use
+            for found in _uses(record, topic, config):
+                if isinstance(found, tuple):
+                    use, payload = found
                     named.uses.setdefault(use, []).append(index)
                     if use.strategy != BY_TOPIC:
                         of_use = named.messages.setdefault(use, {})
                         of_use.setdefault(_indexes(payload), []).append(index)
                 elif len(named.errors) < MOST_ERRORS:
-                    named.errors.append((index, use))
+                    named.errors.append((index, found))
     except KafkaError as error:
         return invalid_record(error.message or "")
     return named
