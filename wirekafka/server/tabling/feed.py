@@ -77,6 +77,8 @@ class TableFeed:
             self._generation, self._config = generation, config
             self._topics = list(table_topics(broker))
             self._note_deletions()
+            present = {topic.id for topic in self._topics}
+            self._marks = {id: mark for id, mark in self._marks.items() if id in present}
             self._decide()
         self.led = [
             (topic, partitions) for topic in self._topics if (partitions := self._led_of(topic))
@@ -88,7 +90,7 @@ class TableFeed:
         Raises ValueError for a mark that is none.
         """
         mark = DeletionMark.parse(table.mark)
-        if mark.cluster_id == self._broker.cluster_id:
+        if mark.cluster_id == self._broker.cluster_id and len(self._doubtful) < _MOST_DELETED:
             self._doubtful[table.topic_id] = table, mark
             self._decide()
 
@@ -137,7 +139,6 @@ class TableFeed:
         for topic, _ in self.led:
             if topic.config.wirekafka_table_delete and topic.image.id not in present:
                 self._delete(topic.name, topic.id)
-                self._marks.pop(topic.id, None)
 
     def _decide(self) -> None:
         """Note which of the doubtful tables are of deleted topics."""
