@@ -222,7 +222,7 @@ INNER = pa.struct([("x", pa.int32()), ("X", pa.int32())])
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_a_name_that_differs_only_in_case_is_refused(tmp_path, newer, name):
-    """Spark fails for any query of such a table, which Redpanda Connect refuses as well."""
+    """Spark 4.0 refuses queries that name either, as [AMBIGUOUS_REFERENCE]."""
     table = Evolving(tmp_path, ("carrier", pa.int32())).append(carrier=1)
     with pytest.raises(BadEvolution, match=f"column {name} differs only in case from"):
         table.evolve(*newer)

@@ -186,7 +186,8 @@ def _equal_but_for_case(
 ) -> Iterator[str]:
     """New names that differ only in case from a name beside them.
 
-    Spark and Trino do not read a table that has both. Names that a table has already stay.
+    With both, queries of Spark that name either fail as ambiguous, which worked before. Names that
+    a table has already stay.
     """
     match wanted:
         case StructType():
@@ -201,8 +202,8 @@ def _equal_but_for_case(
                 if others and field.name not in known:
                     yield (
                         f"column {'.'.join(inner)} differs only in case from {min(others)}, and"
-                        " Spark reads no table that has both: give the field another name, or the"
-                        " alias of the older field"
+                        " both are ambiguous for Spark: give the field another name, or the name of"
+                        " the older field as an alias"
                     )
                 yield from _equal_but_for_case(inner, known.get(field.name), field.field_type)
         case ListType():
