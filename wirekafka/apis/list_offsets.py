@@ -163,7 +163,7 @@ def _find(partition: LocalPartition, timestamp: int, request: ListOffsetsRequest
         case -1:
             if is_consumer:
                 partition.check_available()
-            return FoundOffset(offset=end_offset, leader_epoch=partition.leader_epoch)
+            return FoundOffset(offset=end_offset, leader_epoch=partition.end_epoch)
         case -2:
             return partition.earliest()
         case -4:

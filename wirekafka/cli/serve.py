@@ -17,7 +17,12 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.loggers import REQUEST_LOGGER
 from wirekafka.config.option import ConfigError
-from wirekafka.config.own import console_listener, schema_registry_listener, tables_url
+from wirekafka.config.own import (
+    console_listener,
+    mirror_source,
+    schema_registry_listener,
+    tables_url,
+)
 from wirekafka.config.sources import BUILT_IN, Setting
 from wirekafka.server.equal_lines import EqualLines
 
@@ -52,6 +57,7 @@ def main(words: Sequence[str]) -> int:
     refuse_unsupported(config)
     _refuse_cluster(config)
     _check_tables(config)
+    _check_mirror(config)
     users = _first_users(arguments.add_scram)
     ready, authority, login = None, None, None
     if arguments.secure:
@@ -173,6 +179,7 @@ def _parser() -> argparse.ArgumentParser:
         " line; may be repeated",
     )
     _add_nodes(parser)
+    _add_mirror(parser)
     _add_reports(parser)
     return parser
 
@@ -213,6 +220,48 @@ def _add_nodes(parser: argparse.ArgumentParser) -> None:
         "--stop-at-eof",
         action="store_true",
         help="stop when standard input, a pipe, ends: with the program that started the broker",
+    )
+
+
+def _add_mirror(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a node that copies topics of another cluster."""
+    parser.add_argument(
+        "--mirror",
+        metavar="HOST:PORT[,...]",
+        help="copy topics of another Kafka cluster, with their offsets; they are read-only until"
+        " `wirekafka mirror promote`",
+    )
+    parser.add_argument(
+        "--mirror-topics", metavar="PATTERN", help="copy topics whose names match (default: all)"
+    )
+    parser.add_argument(
+        "--mirror-config",
+        metavar="FILE",
+        help="properties of a Kafka client, by which the node connects to that cluster",
+    )
+    parser.add_argument(
+        "--mirror-from",
+        metavar="AGE",
+        help="begin the copy of a new topic so long ago, such as 30m, 1h or 7d (default: where the"
+        " topic begins)",
+    )
+    parser.add_argument(
+        "--mirror-once",
+        action="store_true",
+        help="copy what there is at the start, and nothing that comes later",
+    )
+    parser.add_argument(
+        "--mirror-rate", metavar="BYTES", help="copy so many bytes a second at the most"
+    )
+    parser.add_argument(
+        "--mirror-groups",
+        metavar="PATTERN",
+        help="copy the committed offsets of groups whose names match (default: none)",
+    )
+    parser.add_argument(
+        "--mirror-configs",
+        action="store_true",
+        help="give topics the configurations that they have in that cluster",
     )
 
 
@@ -312,6 +361,14 @@ def _check_tables(config: BrokerConfig) -> None:
         from wirekafka.server.tabling.settings import TablingSettings
 
         TablingSettings.of(config)
+
+
+def _check_mirror(config: BrokerConfig) -> None:
+    """Check the settings of a mirror, if there are any. Raises ConfigError."""
+    if mirror_source(config.sources) is not None:
+        from wirekafka.server.mirroring.settings import MirrorSettings
+
+        MirrorSettings.of(config)
 
 
 def _console(

@@ -50,6 +50,7 @@ _THROUGH = {
     "is_cordoned": ("cordoned.log.dirs",),
     "is_deleted": ("cleanup.policy",),
     "is_stamped_on_append": ("message.timestamp.type",),
+    "is_mirror": ("wirekafka.mirror.promoted", "wirekafka.mirror.source"),
     "is_table": ("wirekafka.table.mode",),
     "waits_for_table": ("wirekafka.table.hold",),
 }

@@ -27,6 +27,15 @@ TABLES_CATALOG_NAME = "wirekafka.tables.catalog.name"
 TABLES_CATALOG = "wirekafka.tables.catalog."
 """The prefix of the catalog's properties."""
 TABLES_RATE = "wirekafka.tables.rate.bytes"
+MIRROR = "wirekafka.mirror.bootstrap.servers"
+MIRROR_TOPICS = "wirekafka.mirror.topics"
+MIRROR_CLIENT = "wirekafka.mirror.command.config"
+MIRROR_FROM = "wirekafka.mirror.from"
+MIRROR_ONCE = "wirekafka.mirror.once"
+MIRROR_RATE = "wirekafka.mirror.rate.bytes"
+MIRROR_GROUPS = "wirekafka.mirror.groups"
+MIRROR_CONFIGS = "wirekafka.mirror.configs"
+MIRROR_REFRESH = "wirekafka.mirror.refresh.ms"
 SCHEMA_REGISTRY = "confluent.schema.registry.url"
 SCHEMA_REGISTRY_CREDENTIALS = "confluent.basic.auth.credentials.source"
 SCHEMA_REGISTRY_USER = "confluent.basic.auth.user.info"
@@ -67,6 +76,24 @@ OWN = {
     "catalog in a database have to use the same name.",
     TABLES_RATE: "How many bytes of logs a second may be read for tables; 0, the default, is no "
     "limit.",
+    MIRROR: "Brokers of another Kafka cluster, HOST:PORT separated by commas, whose topics this "
+    "node copies with their offsets. As `serve --mirror`.",
+    MIRROR_TOPICS: "A regular expression for the names of the mirrored topics; all by default, but "
+    "those that begin with two underscores. As `serve --mirror-topics`.",
+    MIRROR_CLIENT: "A file with the properties of a Kafka client, by which the node connects to "
+    "the mirrored cluster. As `serve --mirror-config`.",
+    MIRROR_FROM: "How far back the copy of a new topic begins, such as 1h, 30m or 7d; not set, it "
+    "begins where the source does. As `serve --mirror-from`.",
+    MIRROR_ONCE: "Whether what the source has at the start is copied, and nothing that comes "
+    "later; false by default. As `serve --mirror-once`.",
+    MIRROR_RATE: "How many bytes a second are fetched from the mirrored cluster at the most; 0, "
+    "the default, is no limit. As `serve --mirror-rate`.",
+    MIRROR_GROUPS: "A regular expression for the groups whose committed offsets are copied; not "
+    "set, none are. As `serve --mirror-groups`.",
+    MIRROR_CONFIGS: "Whether topics get the configurations that they have at the source, which "
+    "takes the right to describe these; false by default. As `serve --mirror-configs`.",
+    MIRROR_REFRESH: "How often, in milliseconds, the topics of the mirrored cluster, their "
+    "configurations and the groups' offsets are looked at; 5000 by default.",
     SCHEMA_REGISTRY: "The URL of the schema registry, or the URLs of its instances separated by "
     "commas, that is asked about the schemas of records in topics with "
     "`confluent.value.schema.validation` or `confluent.key.schema.validation`.",
@@ -164,6 +191,11 @@ def schema_registry(sources: Sources) -> RegistryAccess | None:
 def tables_url(sources: Sources) -> str | None:
     """Where the tables of topics are; None if there are none."""
     return (sources.static_value(TABLES) or "").strip() or None
+
+
+def mirror_source(sources: Sources) -> str | None:
+    """The brokers of the cluster that is mirrored; None if there is none."""
+    return (sources.static_value(MIRROR) or "").strip() or None
 
 
 def new_directories(sources: Sources) -> tuple[str, ...]:

@@ -112,6 +112,11 @@ class TopicConfig(TopicOptions):
         return self.wirekafka_table_mode != TableKind.OFF
 
     @property
+    def is_mirror(self) -> bool:
+        """Whether the topic is copied from another cluster, and read-only."""
+        return bool(self.wirekafka_mirror_source) and not self.wirekafka_mirror_promoted
+
+    @property
     def waits_for_table(self) -> bool:
         """Whether retention keeps records until they are in the topic's table."""
         return self.wirekafka_table_hold and self.is_table

@@ -16,7 +16,7 @@ from wirekafka.clock import Clock
 from wirekafka.codec.batch import Buffer
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.endpoints import listeners as addresses
-from wirekafka.config.own import RegistryAccess, schema_registry, tables_url
+from wirekafka.config.own import RegistryAccess, mirror_source, schema_registry, tables_url
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from wirekafka.metrics.measures import Measures
     from wirekafka.server.connections.connection import Connection
     from wirekafka.server.connections.request_memory import LimitedOwner
+    from wirekafka.server.mirroring.mirroring import Mirroring
     from wirekafka.server.schema_look_ups import SchemaLookUps
     from wirekafka.server.tabling.tabling import Tabling
     from wirekafka.server.tiering.tiering import Tiering
@@ -134,6 +135,8 @@ class Node:
         """Tiered storage; None while it is not enabled."""
         self.tabling: Tabling | None = None
         """The tables of topics; None without `wirekafka.tables.url`."""
+        self.mirroring: Mirroring | None = None
+        """The copies of another cluster's topics; None without `wirekafka.mirror.*`."""
         self._schema_registry: RegistryAccess | None = schema_registry(config.sources)
         """The registry that validates schemas; None if there is none."""
         self._schemas: SchemaLookUps | None = None
@@ -173,6 +176,8 @@ class Node:
             self.tiering.start()
         if self.tabling is not None:
             self.tabling.start()
+        if self.mirroring is not None:
+            self.mirroring.start()
 
     async def open(self) -> None:
         """`start` without the periodic tasks, for tests that run them themselves."""
@@ -200,6 +205,7 @@ class Node:
             self._connect_to_brokers()
             self._open_tiering()
             self._open_tables()
+            self._open_mirror()
             self._check_schemas()
             # A broker that cannot serve must not register: it would be given leaderships.
             await clients.prepare(broker)
@@ -311,6 +317,17 @@ class Node:
         assert settings is not None, "there is a URL"
         self.tabling = Tabling(self.broker, settings, lambda: self._schema_registry)
 
+    def _open_mirror(self) -> None:
+        """Enable the copies of another cluster's topics if configured. Raises ConfigError."""
+        if mirror_source(self._config.sources) is None:
+            return
+        from wirekafka.server.mirroring.mirroring import Mirroring
+        from wirekafka.server.mirroring.settings import MirrorSettings
+
+        settings = MirrorSettings.of(self._config)
+        assert settings is not None, "there is a source"
+        self.mirroring = Mirroring(self.broker, settings, self._platform.net)
+
     def _check_schemas(self) -> None:
         """Have the broker validate the schemas of topics, once a batch has any."""
 
@@ -332,6 +349,8 @@ class Node:
             self._schemas.stop()
         if self._housekeeping is not None:
             self._housekeeping.stop()
+        if self.mirroring is not None:
+            self.mirroring.stop()
         if self.tiering is not None:
             self.tiering.stop()
 

@@ -8,6 +8,7 @@ from wirekafka.config.check import at_least, replica_list
 from wirekafka.config.option import Check, Option, Row, boolean, integer, listing
 from wirekafka.config.options.cluster import ClusterOptions as Cluster
 from wirekafka.config.options.log import LogOptions as Log
+from wirekafka.config.options.mirror import MirrorOptions
 from wirekafka.config.options.replication import ReplicationOptions as Replication
 from wirekafka.config.options.schema_validation import SchemaValidationOptions
 from wirekafka.config.options.tables import TableOptions
@@ -49,7 +50,7 @@ def follows(
     return option
 
 
-class TopicOptions(SchemaValidationOptions, TableOptions):
+class TopicOptions(SchemaValidationOptions, TableOptions, MirrorOptions):
     """Topic options, by attribute."""
 
     __slots__ = ()

@@ -43,6 +43,8 @@ class AutoCreation:
         self._creations: dict[str, _Creation] = {}
         """The creations in progress, by topic."""
         self._failures: dict[str, _Failure] = {}
+        self.is_reserved: Callable[[str], bool] = _nothing
+        """Whether a topic is not created on first use: it is about to be mirrored."""
 
     async def create(
         self, names: Iterable[str], wanted_by: Any = None
@@ -54,12 +56,17 @@ class AutoCreation:
         client's connection wait too; Apache Kafka does not wait at all. After that the creation
         goes on, and the error of its topics is REQUEST_TIMED_OUT until it has ended.
         """
+        names = list(names)
+        reserved = [name for name in names if self.is_reserved(name)]
+        if reserved:
+            names = [name for name in names if name not in reserved]
         creations = {name: self._creations.get(name) for name in names}
         missing = [name for name, creation in creations.items() if creation is None]
         if missing:
             topics = [_new_topic(name, self._config()) for name in missing]
             creations |= dict.fromkeys(missing, self._begin(topics, wanted_by))
-        errors: dict[str, KafkaError | None] = {}
+        absent = KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        errors: dict[str, KafkaError | None] = dict.fromkeys(reserved, absent)
         for name, creation in creations.items():
             assert creation is not None
             await creation.end()
@@ -224,3 +231,8 @@ def _new_topic(name: str, config: BrokerConfig) -> NewTopic:
             config.default_replication_factor if "default.replication.factor" in configured else -1
         ),
     )
+
+
+def _nothing(name: str) -> bool:
+    """The default of `is_reserved`."""
+    return False

@@ -121,6 +121,9 @@ class Leader:
 
     # Appends.
 
+    def check_writable(self) -> None:
+        """Raise KafkaError if clients may not change the log."""
+
     def append_from_client(
         self,
         records: Buffer,

@@ -12,6 +12,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.log.log import Log
 from wirekafka.replication.partition.follower import ReplicaFollower
 from wirekafka.replication.partition.leader import Leader
+from wirekafka.replication.partition.mirror_leader import MirrorLeader
 from wirekafka.replication.partition.reading import FoundOffset, ReadRange, ReadResult
 from wirekafka.replication.partition.remote_log import Pending, RemoteLog, RemoteResult
 from wirekafka.replication.partition.replica import NO_EPOCH, Leadership, PartitionIdentity, Replica
@@ -46,8 +47,15 @@ class Partition(Replica):
         """Take over the topic's configuration."""
         self.log.config = config
         self.note_synced()
-        if self.leader is not None:
-            self.leader.configure()
+        leader = self.leader
+        if leader is None:
+            return
+        if config.is_mirror != isinstance(leader, MirrorLeader):
+            # It becomes a mirror, or an ordinary topic: what waits for the old role looks again.
+            self.leader = None
+            self.lead(self.leadership)
+        else:
+            leader.configure()
 
     def use_log(self, log: Log) -> None:
         """Continue on a copy of the log in another directory, in the present role.
@@ -83,7 +91,7 @@ class Partition(Replica):
         self.follower = None
         leader = self.leader
         if leader is None or leadership.leader_epoch > known.leader_epoch:
-            leader = leader or Leader(self)
+            leader = leader or (MirrorLeader if self.log.config.is_mirror else Leader)(self)
             leader.begin_epoch(leadership.leader_epoch)
         self.leader = leader
         leader.assign()
@@ -161,6 +169,16 @@ class Partition(Replica):
         return self._batches()
 
     # As a reader.
+
+    @property
+    def mirror(self) -> MirrorLeader | None:
+        """The leader's role, if the topic is a mirror of another cluster's."""
+        return self.leader if isinstance(self.leader, MirrorLeader) else None
+
+    @property
+    def end_epoch(self) -> int:
+        """The leader epoch at the end of the log, which in a mirror is the source's."""
+        return self.leader_epoch if self.mirror is None else self.log.epochs.latest
 
     @property
     def start_offset(self) -> int:
@@ -265,9 +283,9 @@ class Partition(Replica):
         """Advance the log start offset, to the high watermark for -1; returns the new start.
 
         All live replicas have deleted the records once `Leader.low_watermark` has reached it.
-        KafkaError: NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE.
+        KafkaError: NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE; POLICY_VIOLATION in a mirror.
         """
-        self.leading()
+        self.leading().check_writable()
         if before_offset == -1:
             before_offset = self.high_watermark
         if before_offset < 0 or before_offset > self.high_watermark:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from struct import Struct
-from typing import Any
+from typing import Any, Protocol
 
 from wirekafka.clock import Clock, Timer
 from wirekafka.codec.message import MalformedMessage, Request, UnencodableMessage
@@ -20,11 +20,13 @@ from wirekafka.config.version import VERSION
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.api_versions import ApiVersionsRequest
 from wirekafka.runtime.promise import Promise
+from wirekafka.security.sasl.client import ClientExchange
 from wirekafka.security.sasl.exchange import AuthenticationFailed
+from wirekafka.security.tls_context import Secured
 from wirekafka.server.net import Net
 from wirekafka.server.peers.frame_reader import FrameReader
 from wirekafka.server.peers.peer_login import log_in
-from wirekafka.server.peers.peer_security import PLAINTEXT, PeerSecurity
+from wirekafka.server.peers.peer_security import PLAINTEXT
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +42,20 @@ _LARGEST_CORRELATION_ID = (1 << 31) - 1
 _NEVER_MS = float("inf")
 
 
+class ConnectionSecurity(Protocol):
+    """TLS and logins of connections; `PeerSecurity` is one."""
+
+    uses_tls: bool
+    logs_in: bool
+    mechanism: str
+
+    def tls(self) -> Secured:
+        """The TLS context for a new connection; called in a thread. Raises ConfigError."""
+
+    async def new_login(self, now_ms: int, host: str = "") -> ClientExchange:
+        """Begin a login. Raises ConfigError, AuthenticationFailed."""
+
+
 @dataclass(frozen=True, slots=True)
 class PeerOptions:
     """The address of the other node, and how to connect to it."""
@@ -47,7 +63,7 @@ class PeerOptions:
     host: str
     port: int
     client_id: str
-    security: PeerSecurity = PLAINTEXT
+    security: ConnectionSecurity = PLAINTEXT
     connect_timeout_ms: int = 10_000
     """How long connecting may take, including TLS, ApiVersions and the login
     (`socket.connection.setup.timeout.ms`)."""
