@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def await_equal(source: str, mirror: str, *topics: str, timeout_s: float = 60) -
         with Client(source) as client:
             indexes = [each.partition_index for each in client.topic(topic).partitions]
         for index in indexes:
-            eventually(lambda: _are_level(source, mirror, topic, index), timeout_s=timeout_s)
+            eventually(partial(_are_level, source, mirror, topic, index), timeout_s=timeout_s)
             assert batches_of(source, topic, index) == batches_of(mirror, topic, index), topic
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.fencing import fencing_error
 from wirekafka.apis.shared.registry import api, failure_of
+from wirekafka.config.topic_config import is_mirror
 from wirekafka.coordinator.transactions.commands import (
     AddPartitions,
     ProducerIdentity,
@@ -21,6 +22,7 @@ from wirekafka.coordinator.transactions.transaction import (
     FIRST_TRANSACTIONS,
 )
 from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.image.image import TOPIC as TOPIC_CONFIG
 from wirekafka.protocol.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -126,7 +128,8 @@ async def _add(
 ) -> _Errors:
     """Add all partitions, or none if any partition does not exist or is `refused`."""
     partitions = _partitions(transaction)
-    failed = _unknown(partitions, call) | dict.fromkeys(refused, Error.TOPIC_AUTHORIZATION_FAILED)
+    failed = _unwritable(partitions, call)
+    failed |= dict.fromkeys(refused, Error.TOPIC_AUTHORIZATION_FAILED)
     if failed:
         return {where: failed.get(where, Error.OPERATION_NOT_ATTEMPTED) for where in partitions}
     command = AddPartitions(
@@ -161,6 +164,16 @@ def _unknown(partitions: Iterable[tuple[str, int]], call: Call) -> _Errors:
         for where in partitions
         if image.partition(*where) is None
     }
+
+
+def _unwritable(partitions: Iterable[tuple[str, int]], call: Call) -> _Errors:
+    """The error of each partition that does not exist, or whose topic is a mirror."""
+    errors = _unknown(partitions, call)
+    for topic in {topic for topic, _ in partitions}:
+        if is_mirror(call.broker.image.config(TOPIC_CONFIG, topic)):
+            mirrored = {where: Error.POLICY_VIOLATION for where in partitions if where[0] == topic}
+            errors = mirrored | errors
+    return errors
 
 
 async def _outcome(transaction: _Transaction, command: AddPartitions, call: Call) -> Error:

@@ -8,13 +8,16 @@ from __future__ import annotations
 from wirekafka.apis.shared.call import Call, ControllerCall
 from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
+from wirekafka.config.topic_config import is_mirror
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topics import CreatePartitions, Growth
+from wirekafka.metadata.image.image import TOPIC as TOPIC_CONFIG
 from wirekafka.protocol.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from wirekafka.security.acl import ALTER, TOPIC
 
 _Result = CreatePartitionsResponse.TopicResult
 _STRICT_SINCE = 3
+_MIRROR = KafkaError(Error.POLICY_VIOLATION, "The topic is a mirror of another cluster's.")
 
 
 @api(CreatePartitionsRequest, CreatePartitionsResponse, forwarded=True)
@@ -26,7 +29,12 @@ async def create_partitions(
     counts = await turns.count(topic.name for topic in request.topics)
     single = [name for name, count in counts.items() if count == 1]
     may_alter = await turns.authorized(call, ALTER, TOPIC, single)
-    growths = [
+    mirrors = [
+        name
+        for name in single
+        if name in may_alter and is_mirror(call.controller.image.config(TOPIC_CONFIG, name))
+    ]
+    growths = [  # Of mirrors, the source decides how many partitions they have.
         Growth(
             name=topic.name,
             count=topic.count,
@@ -37,7 +45,7 @@ async def create_partitions(
             ),
         )
         for topic in request.topics
-        if counts[topic.name] == 1 and topic.name in may_alter
+        if counts[topic.name] == 1 and topic.name in may_alter and topic.name not in mirrors
     ]
     quota = call.mutation_quota(strict_since=_STRICT_SINCE)
     outcome = await call.controller.submit(CreatePartitions(growths, request.validate_only, quota))
@@ -51,6 +59,7 @@ async def create_partitions(
                 lambda name: _result(name, refused),
                 [name for name in single if name not in may_alter],
             ),
+            *(_result(name, _MIRROR) for name in mirrors),
             *(_result(name, error) for name, error in outcome.items()),
         ],
     )

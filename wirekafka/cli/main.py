@@ -40,6 +40,10 @@ COMMANDS = {
         "wirekafka.cli.tables",
         "Show and check the Iceberg tables of topics, or have them written again.",
     ),
+    "mirror": (
+        "wirekafka.cli.mirror",
+        "Show how far the copy of another cluster is, or promote its topics.",
+    ),
     "tier": ("wirekafka.cli.tier", "Show and check the object store of tiered topics."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
     "repair": (

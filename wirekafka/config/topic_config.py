@@ -11,6 +11,8 @@ from wirekafka.config.options.topic import TopicOptions, scale
 from wirekafka.config.table_mode import TableKind
 from wirekafka.errors import Error, KafkaError
 
+MIRROR_SOURCE = TOPIC["wirekafka.mirror.source"].name
+MIRROR_PROMOTED = TOPIC["wirekafka.mirror.promoted"].name
 _FOREVER_MS = (1 << 63) - 1
 _DEFAULTS = {option.attribute: option.default for option in TOPIC.values()}
 
@@ -135,6 +137,12 @@ class TopicConfig(TopicOptions):
     def is_stamped_on_append(self) -> bool:
         """Whether batches get the broker's time, not the producer's."""
         return self.message_timestamp_type == "LogAppendTime"
+
+
+def is_mirror(overrides: Mapping[str, str]) -> bool:
+    """As `TopicConfig.is_mirror`, from a topic's overrides alone."""
+    is_promoted = overrides.get(MIRROR_PROMOTED, "").strip().lower() == "true"
+    return bool(overrides.get(MIRROR_SOURCE)) and not is_promoted
 
 
 def inherited(broker: BrokerOptions, option: Option[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A Unix socket in the first log directory that serves `wirekafka clients` and `groups lag`.
+"""A Unix socket in the first log directory: `wirekafka clients`, `groups lag`, `mirror status`.
 
 Kafka's protocol has no request for this information, and an extra API would let clients
 distinguish this broker from Apache Kafka. Only the owner of the log directory can open the socket.
@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from socket import AF_UNIX, socket
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,17 @@ SOCKET = "control.sock"
 class LocalSocket:
     """Sends one JSON document to each connection: lists of `clients` and `quotas`.
 
-    With a tracker, it has the `lag` of groups and readers too, and their `history`.
+    With a tracker, it has the `lag` of groups and readers too, and their `history`; with `more`,
+    the lists that this returns.
     """
 
-    def __init__(self, broker: Broker, lag: LagTracker | None = None):
+    def __init__(
+        self,
+        broker: Broker,
+        lag: LagTracker | None = None,
+        more: Callable[[], dict[str, Any]] | None = None,
+    ):
+        self._more = more
         self._broker = broker
         self._lag = lag
         self._path = os.path.join(broker.directories[0].path, SOCKET)
@@ -64,6 +72,8 @@ class LocalSocket:
             if self._lag is not None:
                 report |= {"lag": _lag(self._lag), "history": _history(self._lag)}
                 report["members"] = [{"name": name} for name in _members(self._lag)]
+            if self._more is not None:
+                report |= self._more()
             writer.write(json.dumps(report).encode())
             await writer.drain()
         except ConnectionError:

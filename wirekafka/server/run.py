@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from wirekafka.config import loggers
 from wirekafka.config.address import ANYWHERE, Address
@@ -130,7 +130,8 @@ async def _serve(config: BrokerConfig, new: DirectoryFormat, attended: Attended)
             await _stop(node)
             raise
         _follow_request_logger(node.pipeline)
-        control = LocalSocket(node.broker, None if monitoring is None else monitoring.lag)
+        lag = None if monitoring is None else monitoring.lag
+        control = LocalSocket(node.broker, lag, _mirror_report(node))
         await control.start()
     tune_interpreter()
     logger.info("%s", node.start_line)
@@ -150,6 +151,16 @@ async def _serve(config: BrokerConfig, new: DirectoryFormat, attended: Attended)
     if control is not None:
         control.stop()
     return await _stop(node)
+
+
+def _mirror_report(node: Node) -> Callable[[], dict[str, Any]] | None:
+    """What the node reports about its copies of another cluster's topics, if it has any."""
+    mirroring = node.mirroring
+    if mirroring is None:
+        return None
+    from wirekafka.server.mirroring.report import rows, summary
+
+    return lambda: {"mirror": [summary(mirroring)], "mirrored": rows(mirroring)}
 
 
 def _follow_request_logger(pipeline: Pipeline) -> None:

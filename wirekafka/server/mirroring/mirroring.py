@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wirekafka.broker import Broker
-from wirekafka.config.options import TOPIC as TOPIC_OPTIONS
+from wirekafka.config.topic_config import MIRROR_SOURCE, is_mirror
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.mirrors import RaiseLeaderEpochs
 from wirekafka.metadata.controller.topics import CreatePartitions, CreateTopics, Growth, NewTopic
@@ -35,9 +35,6 @@ from wirekafka.server.mirroring.topic_settings import KEPT, TopicSettings
 from wirekafka.server.net import Net
 
 logger = logging.getLogger(__name__)
-
-SOURCE = TOPIC_OPTIONS["wirekafka.mirror.source"].name
-PROMOTED = TOPIC_OPTIONS["wirekafka.mirror.promoted"].name
 
 _BACKOFF = Backoff(200, 10_000, jitter=0.2)
 _SOON_MS = 200
@@ -148,10 +145,11 @@ class Mirroring:
         found = {}
         for name, topic in image.topics.items():
             overrides = image.config(TOPIC, name)
+            origin = overrides.get(MIRROR_SOURCE, "")
             found[name] = LocalTopic(
                 name,
-                overrides.get(SOURCE, ""),
-                overrides.get(PROMOTED, "") == "true",
+                origin,
+                bool(origin) and not is_mirror(overrides),
                 {index: each.leader_epoch for index, each in topic.partitions.items()},
             )
         return found
@@ -192,7 +190,10 @@ class Mirroring:
             NewTopic(
                 name=topic.name,
                 assignments=[(index, [self._broker.node_id]) for index in topic.partitions],
-                configs={**configs.get(topic.name, KEPT), SOURCE: origin_of(cluster_id, topic.id)},
+                configs={
+                    **configs.get(topic.name, KEPT),
+                    MIRROR_SOURCE: origin_of(cluster_id, topic.id),
+                },
             )
             for topic in topics
         ]

@@ -161,6 +161,7 @@ class Monitoring:
             AuthenticationCollector(lambda: node.listeners),
             *_of_tier(node, measures),
             *_of_tables(node),
+            *_of_mirror(node),
             *([ClientInstanceCollector(broker)] if self._telemetry is not None else ()),
             *([self._telemetry] if self._telemetry is not None else ()),
         ]
@@ -273,3 +274,12 @@ def _of_tables(node: Node) -> list[Collector]:
     from wirekafka.server.monitoring.tables import TableCollector
 
     return [TableCollector(node.tabling)]
+
+
+def _of_mirror(node: Node) -> list[Collector]:
+    """The metrics of copies of another cluster's topics, if there are any; imported only then."""
+    if node.mirroring is None:
+        return []
+    from wirekafka.server.monitoring.mirrors import MirrorCollector
+
+    return [MirrorCollector(node.mirroring)]
