@@ -447,3 +447,21 @@ def test_committed_records_stay_and_replicas_agree_in_random_histories(seed: int
     assert acknowledged, "the history tests nothing"
     for offset, value in acknowledged.items():
         assert value in stored[offset], (offset, value)
+
+
+def test_a_gap_where_a_segment_begins_is_not_taken_for_lost_records() -> None:
+    """The leader was compacted once, and its topic's policy has changed since."""
+    replicas = Replicas(2, segment_bytes=300)
+    replicas.append(b"v" * 150)
+    replicas.settle()
+    follower = replicas[2].follower
+    assert follower is not None
+    sent = batch(b"v" * 150, timestamp=replicas.clock.now_ms())
+    late = b"".join(with_prefix(sent, 9, 0))
+    data = LeaderData(
+        leader_epoch=0, fetch_offset=1, records=late, high_watermark=10, start_offset=0
+    )
+    assert follower.take(data, replicas.clock.now_ms())
+    assert len(replicas[2].log.segments) == 2
+    log = reopened(replicas.disks[2], config=replicas[2].log.config)
+    assert (log.start_offset, log.end_offset) == (0, 10)

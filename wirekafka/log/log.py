@@ -526,9 +526,11 @@ class Log:
         first = group[0]
         last = group[-1]
         if not fetched_batches.fit(group, segment):
-            segment = self._with_room(
-                fetched_batches.shape_of(group), first.header.base_offset, now_ms
-            )
+            shape = fetched_batches.shape_of(group)
+            # As in Kafka, from the end of this log on, although the leader may have compacted away
+            # what came next: recovery takes a gap between segments for lost records.
+            base_offset = max(self.end_offset, shape.last_offset - LARGEST_RELATIVE_OFFSET)
+            segment = self._with_room(shape, base_offset, now_ms)
         for _, header in group:
             if header.leader_epoch > self.epochs.recorded:
                 self._assign(header.leader_epoch, header.base_offset)

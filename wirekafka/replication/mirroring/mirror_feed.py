@@ -249,10 +249,16 @@ class MirrorFeed:
         The end of the last batch may be below the high watermark, where compaction has removed
         what was last.
         """
-        if not has_records:
-            for key in self._session.requested:
-                if (copied := self._copied.get(key)) is not None:
-                    copied.is_at_end = copied.source_end is not None
+        if has_records:
+            return
+        for key, position in self._session.requested.items():
+            copied = self._copied.get(key)
+            if copied is not None and key not in self._out_of_range:
+                copied.is_at_end = (
+                    copied.state is CopyState.COPYING
+                    and copied.source_end is not None
+                    and position.fetch_offset == copied.partition.log.end_offset
+                )
 
     def out_of_range(self) -> list[CopiedPartition]:
         """The partitions whose offset is out of the source's range; each is returned once.
@@ -279,6 +285,7 @@ class MirrorFeed:
             return
         try:
             self._skip(copied, start_offset)
+            copied.is_at_end = False
             mirror.return_to_range(start_offset, end_offset, now_ms)
         except KafkaError as error:
             self._failed(key, copied, error, now_ms)
