@@ -191,7 +191,7 @@ def test_a_mirror_is_read_only_until_it_is_promoted(source: MortalKafka, tmp_pat
         writer.init_transactions(30)
         writer.begin_transaction()
         writer.produce("moved", b"x")
-        with pytest.raises(KafkaException, match="POLICY_VIOLATION|configured policy"):
+        with pytest.raises(KafkaException, match=r"POLICY_VIOLATION|configured policy"):
             writer.commit_transaction(20)
 
         printed = wirekafka("mirror", "promote", "moved", "-b", mirror.bootstrap)

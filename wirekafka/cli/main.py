@@ -41,7 +41,7 @@ COMMANDS = {
         "Show and check the Iceberg tables of topics, or have them written again.",
     ),
     "mirror": (
-        "wirekafka.cli.mirror",
+        "wirekafka.cli.copies.mirror",
         "Show how far the copy of another cluster is, or promote its topics.",
     ),
     "tier": ("wirekafka.cli.tier", "Show and check the object store of tiered topics."),

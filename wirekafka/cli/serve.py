@@ -52,12 +52,12 @@ def main(words: Sequence[str]) -> int:
 
         keep_new_files_private()
     config = configuration(arguments)
+    _check_mirror_options(arguments, config)
     if arguments.brokers is not None:
         return _serve_several(arguments, config)
     refuse_unsupported(config)
     _refuse_cluster(config)
     _check_tables(config)
-    _check_mirror(config)
     users = _first_users(arguments.add_scram)
     ready, authority, login = None, None, None
     if arguments.secure:
@@ -363,12 +363,20 @@ def _check_tables(config: BrokerConfig) -> None:
         TablingSettings.of(config)
 
 
-def _check_mirror(config: BrokerConfig) -> None:
+def _check_mirror_options(arguments: argparse.Namespace, config: BrokerConfig) -> None:
     """Check the settings of a mirror, if there are any. Raises ConfigError."""
-    if mirror_source(config.sources) is not None:
-        from wirekafka.server.mirroring.settings import MirrorSettings
+    source = mirror_source(config.sources)
+    if source is None:
+        for name, value in vars(arguments).items():
+            if name.startswith("mirror_") and value:
+                option = f"--{name.replace('_', '-')}"
+                raise ConfigError(option, None, "needs --mirror", f"{option} needs --mirror")
+        return
+    from wirekafka.server.mirroring.settings import MirrorSettings, refuse_several
 
-        MirrorSettings.of(config)
+    if arguments.brokers is not None:
+        refuse_several(source)
+    MirrorSettings.of(config)
 
 
 def _console(

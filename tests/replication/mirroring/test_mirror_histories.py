@@ -17,10 +17,10 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.records.control import Marker, encode_marker
 from wirekafka.replication.fetching.fetcher import FetchedPartition
 from wirekafka.replication.fetching.fetcher_session import PartitionFetch
-from wirekafka.replication.mirroring.mirror_feed import (
+from wirekafka.replication.mirroring.mirror_fetcher import (
     CopiedPartition,
     CopyState,
-    MirrorFeed,
+    MirrorFetcher,
     wire_key,
 )
 from wirekafka.replication.partition.partition import Partition
@@ -68,8 +68,8 @@ class History:
         self.mirror = mirror
         self.raise_epoch(self.mirror_epoch + 1)
         self.copied = CopiedPartition(mirror)
-        self.feed = MirrorFeed()
-        self.feed.follow(self.copied)
+        self.fetcher = MirrorFetcher()
+        self.fetcher.follow(self.copied)
         self.session: dict[bytes, PartitionFetch] = {}
 
     def raise_epoch(self, epoch: int) -> None:
@@ -130,29 +130,29 @@ class History:
         now_ms = self.clock.now_ms()
         if self.copied.epoch >= self.mirror_epoch:
             self.raise_epoch(self.copied.epoch + 1)
-        plan = self.feed.plan(now_ms)
+        plan = self.fetcher.plan(now_ms)
         if plan is None:
             return
         key = wire_key(self.copied.key)
         self.session.update({name: at for (name, _), at in plan.wanted.items()})
         chance = self.random.random()
         if chance < 0.05:
-            self.feed.interrupt()
+            self.fetcher.interrupt()
             return
         if chance < 0.1:
-            self.feed.refuse(Error.FETCH_SESSION_ID_NOT_FOUND)
+            self.fetcher.refuse(Error.FETCH_SESSION_ID_NOT_FOUND)
             return
         position = self.session.get(key[0])
         if position is None:
             return
         response = self.response_to(position)
-        self.feed.accept(7)
-        for _ in self.feed.take(key, response, now_ms):
+        self.fetcher.accept(7)
+        for _ in self.fetcher.take(key, response, now_ms):
             pass
-        self.feed.settle(has_records=len(response.records) > 0)
+        self.fetcher.settle(has_records=len(response.records) > 0)
         log = self.source.log
-        for each in self.feed.out_of_range():
-            self.feed.found_range(each, log.start_offset, self.source.high_watermark, now_ms)
+        for each in self.fetcher.out_of_range():
+            self.fetcher.found_range(each, log.start_offset, self.source.high_watermark, now_ms)
 
     def response_to(self, position: PartitionFetch) -> FetchedPartition:
         """What the source answers to a consumer that reads uncommitted records."""

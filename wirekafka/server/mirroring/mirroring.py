@@ -1,4 +1,4 @@
-"""Keeps a node's mirrors: their topics, the feeds of their partitions, and their promotion."""
+"""Keeps a node's mirrors: their topics, the fetchers of their partitions, and their promotion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wirekafka.metadata.controller.topics import CreatePartitions, CreateTopics,
 from wirekafka.metadata.image.image import TOPIC
 from wirekafka.quotas.rate import Windows
 from wirekafka.quotas.token_bucket import TokenBucket
-from wirekafka.replication.mirroring.mirror_feed import CopiedPartition
+from wirekafka.replication.mirroring.mirror_fetcher import CopiedPartition
 from wirekafka.replication.mirroring.topic_plan import (
     Key,
     LocalTopic,
@@ -28,9 +28,9 @@ from wirekafka.runtime.backoff import Backoff
 from wirekafka.runtime.driver import Driver, start_later
 from wirekafka.runtime.promise import Promise
 from wirekafka.server.mirroring.group_offsets import GroupOffsets
-from wirekafka.server.mirroring.leader_feed import LeaderFeed
 from wirekafka.server.mirroring.settings import MirrorSettings
 from wirekafka.server.mirroring.source_cluster import SourceCluster
+from wirekafka.server.mirroring.source_fetcher import SourceFetcher
 from wirekafka.server.mirroring.topic_settings import KEPT, TopicSettings
 from wirekafka.server.net import Net
 
@@ -54,10 +54,10 @@ class Mirroring:
         self._rate = (
             TokenBucket(Windows(1, 1_000), settings.rate_bytes) if settings.rate_bytes else None
         )
-        self._feeds: dict[int, LeaderFeed] = {}
+        self._fetchers: dict[int, SourceFetcher] = {}
         """By the id of the broker at the source."""
         self._placed: dict[Key, int] = {}
-        """By which feed each partition is fetched."""
+        """By which fetcher each partition is fetched."""
         self.copied: dict[Key, CopiedPartition] = {}
         self.plan = TopicPlan()
         """The last comparison of the topics."""
@@ -82,7 +82,7 @@ class Mirroring:
         """Close all connections; nothing is appended afterwards."""
         if self._run is not None:
             self._run.stop()
-        self._end_feeds()
+        self._end_fetchers()
         self._source.close()
 
     @property
@@ -92,10 +92,10 @@ class Mirroring:
         known = [lag for lag in lags if lag is not None]
         return None if len(known) < len(lags) or self.error else sum(known)
 
-    def feed_error(self, key: Key) -> str | None:
+    def fetch_error(self, key: Key) -> str | None:
         """Why the broker that leads a partition at the source cannot be fetched from."""
-        feed = self._feeds.get(self._placed.get(key, -1))
-        return None if feed is None else feed.error
+        fetcher = self._fetchers.get(self._placed.get(key, -1))
+        return None if fetcher is None else fetcher.error
 
     async def _keep(self) -> None:
         failures = 0
@@ -114,7 +114,7 @@ class Mirroring:
                     self.error = None
             await self._until(delay_ms)
         logger.info("The copy of %s is complete", self.settings.source)
-        self._end_feeds()
+        self._end_fetchers()
         self._source.close()
 
     async def _look(self) -> None:
@@ -235,24 +235,24 @@ class Mirroring:
                 begun.append((source.leader_id, copied))
         if begun:
             await self._set_goals(begun)
-        for node_id, feed in list(self._feeds.items()):
-            if not len(feed.feed):
-                feed.stop()
-                del self._feeds[node_id]
+        for node_id, fetcher in list(self._fetchers.items()):
+            if not len(fetcher.fetcher):
+                fetcher.stop()
+                del self._fetchers[node_id]
             else:
-                feed.feed.on_ready()
+                fetcher.fetcher.on_ready()
 
     def _fetch_from(self, node_id: int, key: Key, copied: CopiedPartition) -> None:
         placed = self._placed.get(key)
         if placed is not None and placed != node_id:
-            self._feeds[placed].feed.forget(copied)
-        feed = self._feeds.get(node_id)
-        if feed is None:
-            feed = self._feeds[node_id] = LeaderFeed(
+            self._fetchers[placed].fetcher.forget(copied)
+        fetcher = self._fetchers.get(node_id)
+        if fetcher is None:
+            fetcher = self._fetchers[node_id] = SourceFetcher(
                 self._source, node_id, self._clock, self._rate, self._look_soon
             )
         self._placed[key] = node_id
-        feed.feed.follow(copied)
+        fetcher.fetcher.follow(copied)
 
     async def _set_goals(self, begun: list[tuple[int, CopiedPartition]]) -> None:
         """Note where a copy that is made once ends."""
@@ -271,12 +271,12 @@ class Mirroring:
         copied = self.copied.pop(key, None)
         placed = self._placed.pop(key, None)
         if copied is not None and placed is not None:
-            self._feeds[placed].feed.forget(copied)
+            self._fetchers[placed].fetcher.forget(copied)
 
-    def _end_feeds(self) -> None:
-        for feed in self._feeds.values():
-            feed.stop()
-        self._feeds.clear()
+    def _end_fetchers(self) -> None:
+        for fetcher in self._fetchers.values():
+            fetcher.stop()
+        self._fetchers.clear()
         self._placed.clear()
 
     def _look_soon(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.replication.mirroring.mirror_feed import CopiedPartition, CopyState
+from wirekafka.replication.mirroring.mirror_fetcher import CopiedPartition, CopyState
 from wirekafka.server.mirroring.mirroring import Mirroring
 
 _PROMOTED, _REFUSED = "promoted", "refused"
@@ -40,7 +40,7 @@ def rows(mirroring: Mirroring) -> list[dict[str, Any]]:
 
 def _copied(copied: CopiedPartition, mirroring: Mirroring) -> dict[str, Any]:
     log, reason, state = copied.partition.log, copied.reason, copied.state
-    failure = mirroring.feed_error(copied.key) or mirroring.error
+    failure = mirroring.fetch_error(copied.key) or mirroring.error
     if state is CopyState.COPYING and failure is not None:
         state, reason = CopyState.WAITING, failure
     return _row(

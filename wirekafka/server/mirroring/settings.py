@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
@@ -58,8 +59,7 @@ class MirrorSettings:
         if text is None:
             return None
         if not config.has_own_controller or len(addresses(config)) > 1:
-            reason = "only a single node can be a mirror, not one of several in a cluster"
-            raise ConfigError(MIRROR, text, reason)
+            refuse_several(text)
         file = (sources.static_value(MIRROR_CLIENT) or "").strip()
         groups = _pattern(sources, MIRROR_GROUPS)
         return cls(
@@ -78,6 +78,12 @@ class MirrorSettings:
     def source(self) -> str:
         """The bootstrap addresses."""
         return ",".join(map(str, self.bootstrap))
+
+
+def refuse_several(source: str) -> NoReturn:
+    """Raise ConfigError for a node that is one of several."""
+    reason = "only a single node can be a mirror, not one of several in a cluster"
+    raise ConfigError(MIRROR, source, reason)
 
 
 def _address(text: str) -> Address:

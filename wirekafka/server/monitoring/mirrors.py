@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirekafka.metrics.exposition import COUNTER, GAUGE, Column, Table
-from wirekafka.replication.mirroring.mirror_feed import CopyState
+from wirekafka.replication.mirroring.mirror_fetcher import CopyState
 from wirekafka.server.mirroring.mirroring import Mirroring
 
 _STATES = tuple(state.value for state in CopyState)

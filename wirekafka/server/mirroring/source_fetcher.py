@@ -13,7 +13,7 @@ from wirekafka.protocol.fetch import FetchRequest, FetchResponse
 from wirekafka.quotas.token_bucket import TokenBucket
 from wirekafka.replication.fetching.fetcher import FetchedPartition
 from wirekafka.replication.fetching.fetcher_session import FollowedKey, Plan
-from wirekafka.replication.mirroring.mirror_feed import CopiedPartition, MirrorFeed
+from wirekafka.replication.mirroring.mirror_fetcher import CopiedPartition, MirrorFetcher
 from wirekafka.runtime.backoff import Backoff
 from wirekafka.runtime.driver import start_later
 from wirekafka.runtime.promise import Promise
@@ -35,7 +35,7 @@ _EARLIEST, _LATEST = -2, -1
 _SESSION_ERRORS = frozenset({Error.FETCH_SESSION_ID_NOT_FOUND, Error.INVALID_FETCH_SESSION_EPOCH})
 
 
-class LeaderFeed:
+class SourceFetcher:
     """One connection to one broker of the source, and the task that fetches over it."""
 
     def __init__(
@@ -46,7 +46,7 @@ class LeaderFeed:
         rate: TokenBucket | None,
         moved: Callable[[], None],
     ):
-        """`rate` is shared by all feeds; `moved` is called when the metadata may have changed."""
+        """`rate` is shared by all fetchers; `moved` is called if the metadata may have changed."""
         self._source, self._node_id, self._clock = source, node_id, clock
         self._rate = rate
         self._moved = moved
@@ -55,9 +55,9 @@ class LeaderFeed:
         self._failures = 0
         self.error: str | None = None
         """Why the last request has failed."""
-        self.feed = MirrorFeed()
-        self.feed.on_ready = self._wake
-        self.feed.on_moved = moved
+        self.fetcher = MirrorFetcher()
+        self.fetcher.on_ready = self._wake
+        self.fetcher.on_moved = moved
         self._partition_bytes, self._response_bytes = _PARTITION_BYTES, _RESPONSE_BYTES
         if rate is not None:
             least = max(int(rate.limit), _LEAST_BYTES)
@@ -73,11 +73,11 @@ class LeaderFeed:
     async def _fetch_all(self) -> None:
         while True:
             try:
-                if unbegun := self.feed.unbegun():
+                if unbegun := self.fetcher.unbegun():
                     await self._begin(unbegun)
-                plan = self.feed.plan(self._clock.now_ms())
+                plan = self.fetcher.plan(self._clock.now_ms())
                 if plan is None:
-                    await self._until(self.feed.next_retry_ms())
+                    await self._until(self.fetcher.next_retry_ms())
                     continue
                 await self._fetch(plan)
             except Exception as error:
@@ -97,16 +97,16 @@ class LeaderFeed:
         request = self._request(plan)
         response = await self._peer.send(request, timeout_ms=TIMEOUT_MS, most=_NAMED)
         if response.error_code:
-            self.feed.refuse(response.error_code)
+            self.fetcher.refuse(response.error_code)
             if response.error_code not in _SESSION_ERRORS:
                 raise KafkaError.of(response.error_code)
             return
-        self.feed.accept(response.session_id)
+        self.fetcher.accept(response.session_id)
         size_bytes = await self._take(response)
-        self.feed.settle(has_records=size_bytes > 0)
+        self.fetcher.settle(has_records=size_bytes > 0)
         if self._rate is not None:
             self._rate.take(size_bytes, self._clock.now_ms())
-        if out_of_range := self.feed.out_of_range():
+        if out_of_range := self.fetcher.out_of_range():
             await self._return_to_range(out_of_range)
 
     async def _take(self, response: FetchResponse) -> int:
@@ -118,7 +118,7 @@ class LeaderFeed:
             for data in topic.partitions:
                 fetched = _fetched(data)
                 size_bytes += len(fetched.records)
-                for _ in self.feed.take((name, data.partition_index), fetched, now()):
+                for _ in self.fetcher.take((name, data.partition_index), fetched, now()):
                     if now() >= turn_ends_ms:
                         await asyncio.sleep(0)
                         turn_ends_ms = now() + _TURN_MS
@@ -135,7 +135,7 @@ class LeaderFeed:
             if isinstance(offset, KafkaError):
                 self._moved()
                 raise offset
-            self.feed.begin(each, offset, self._clock.now_ms())
+            self.fetcher.begin(each, offset, self._clock.now_ms())
 
     async def _return_to_range(self, partitions: list[CopiedPartition]) -> None:
         """Request the source's offsets for partitions that are out of its range."""
@@ -145,18 +145,18 @@ class LeaderFeed:
             ends = await self._source.offsets(self._node_id, dict.fromkeys(keys, _LATEST))
         except KafkaError as error:
             for each in partitions:
-                self.feed.fail(each, error, self._clock.now_ms())
+                self.fetcher.fail(each, error, self._clock.now_ms())
             raise
         missing = KafkaError(Error.UNKNOWN_SERVER_ERROR, "the source has not returned its offsets")
         for each in partitions:
             start, end = starts.get(each.key, missing), ends.get(each.key, missing)
             now_ms = self._clock.now_ms()
             if isinstance(start, KafkaError):
-                self.feed.fail(each, start, now_ms)
+                self.fetcher.fail(each, start, now_ms)
             elif isinstance(end, KafkaError):
-                self.feed.fail(each, end, now_ms)
+                self.fetcher.fail(each, end, now_ms)
             else:
-                self.feed.found_range(each, start, end, now_ms)
+                self.fetcher.found_range(each, start, end, now_ms)
 
     def _request(self, plan: Plan) -> FetchRequest:
         kind = FetchRequest.Topic
@@ -192,7 +192,7 @@ class LeaderFeed:
     def _failed(self, error: Exception) -> None:
         """Close the connection, and log the error unless it repeats the last one."""
         self._disconnect()
-        self.feed.interrupt()
+        self.fetcher.interrupt()
         self._moved()
         text = str(error) if isinstance(error, KafkaError) else repr(error)
         if not isinstance(error, KafkaError):

@@ -119,7 +119,7 @@ class CopiedPartition:
         self.state, self.reason = state, reason
 
 
-class MirrorFeed:
+class MirrorFetcher:
     """Plans the requests for the partitions that one broker of the source leads.
 
     The order of calls is `plan`, then `accept` and `take` for the response, or `refuse` or

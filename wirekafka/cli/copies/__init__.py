@@ -1,0 +1,1 @@
+"""Commands about copies of data: mirrors of other clusters."""
