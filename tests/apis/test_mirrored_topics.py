@@ -13,7 +13,7 @@ from wirekafka.metadata.controller.configs import (
     ConfigOperation,
     ResourceChanges,
 )
-from wirekafka.metadata.controller.mirrors import RaiseLeaderEpochs
+from wirekafka.metadata.controller.mirrors import RaiseLeaderEpochs, RaiseProducerIds
 from wirekafka.metadata.image.image import TOPIC
 from wirekafka.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
 from wirekafka.protocol.create_partitions import CreatePartitionsRequest
@@ -130,3 +130,30 @@ def test_an_epoch_is_never_lowered(mirror: InProcessBroker) -> None:
     raise_epoch(mirror, 9)
     raise_epoch(mirror, 4)
     assert partition(mirror).leader_epoch == 9
+
+
+def test_transactions_that_are_open_when_a_topic_is_promoted_are_aborted(
+    mirror: InProcessBroker,
+) -> None:
+    raise_epoch(mirror, 1)
+    found = partition(mirror).mirror
+    assert found is not None
+    options = {"producer_id": 5, "producer_epoch": 3, "base_sequence": 0}
+    sent = b"".join(with_prefix(batch(b"v", is_transactional=True, **options), 0, 0))
+    response = PartitionResponse(records=sent, high_watermark=1, start_offset=0)
+    found.append_mirrored(response, mirror.clock.now_ms())
+    assert partition(mirror).last_stable_offset == 0
+    promote(mirror)
+    assert partition(mirror).last_stable_offset == partition(mirror).log.end_offset == 2
+    [aborted] = partition(mirror).log.aborted_transactions(0, 2)
+    assert (aborted.producer_id, aborted.first_offset) == (5, 0)
+
+
+def test_producer_ids_are_raised_above_the_sources(mirror: InProcessBroker) -> None:
+    broker = mirror.broker
+    command = RaiseProducerIds(broker.node_id, broker.epoch, 1 << 40)
+    now(broker.controller.submit(command))
+    broker.producer_ids.discard()
+    assert now(broker.producer_ids.next()) == 1 << 40
+    now(broker.controller.submit(command))
+    assert broker.image.next_producer_id == (1 << 40) + 1000

@@ -71,7 +71,11 @@ def main(words: Sequence[str]) -> int:
         login = secured.login
     registry = _schema_registry(config, login)
     # The console is the second to serve: its pages show the schemas of the registry.
-    companions: list[Companion | None] = [registry, _console(config, authority, registry)]
+    companions: list[Companion | None] = [
+        registry,
+        _console(config, authority, registry),
+        _mirror_progress(arguments),
+    ]
     from wirekafka.server.run import Attended, DirectoryFormat, run
 
     new = DirectoryFormat(
@@ -377,6 +381,15 @@ def _check_mirror_options(arguments: argparse.Namespace, config: BrokerConfig) -
     if arguments.brokers is not None:
         refuse_several(source)
     MirrorSettings.of(config)
+
+
+def _mirror_progress(arguments: argparse.Namespace) -> Companion | None:
+    """The progress of a copy that is made once; imported only then."""
+    if not arguments.mirror_once:
+        return None
+    from wirekafka.cli.copies.mirror_progress import MirrorProgress
+
+    return MirrorProgress()
 
 
 def _console(

@@ -1,4 +1,4 @@
-"""The command that raises leader epochs of mirrored partitions above their source's."""
+"""Commands that keep a mirror's leader epochs and producer ids apart from its source's."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from wirekafka.metadata.controller.command import (
     ControllerState,
     Decision,
 )
+from wirekafka.metadata.controller.registration import registered
+from wirekafka.protocol.records.metadata import ProducerIdsRecord
 from wirekafka.runtime.machine import command
 
 
@@ -36,3 +38,26 @@ class RaiseLeaderEpochs(ControllerCommand[None]):
             record.partition_epoch += 1
             records.append(record)
         return Decision(records[:MOST_RECORDS_PER_BATCH], None)
+
+
+@command
+class RaiseProducerIds(ControllerCommand[None]):
+    """Allocate no producer id below `least`: producers of the source have them.
+
+    A producer of this cluster that had the id of such a producer would be taken for it in a
+    promoted topic.
+    """
+
+    broker_id: int
+    broker_epoch: int
+    least: int
+
+    def decide(self, state: ControllerState, now_ms: int) -> Decision[None]:
+        """Return one record, as for an allocated block. Raises as `registered`."""
+        registered(state, self.broker_id, self.broker_epoch)
+        if state.image.next_producer_id >= self.least:
+            return Decision((), None)
+        record = ProducerIdsRecord(
+            broker_id=self.broker_id, broker_epoch=self.broker_epoch, next_producer_id=self.least
+        )
+        return Decision((record,), None)

@@ -52,6 +52,10 @@ class ProducerIdSupply:
         self._allocate = allocate
         self._block = Block(0, 0)
 
+    def discard(self) -> None:
+        """Leave the rest of the block unused: later ids have to be above."""
+        self._block = Block(0, 0)
+
     async def next(self) -> int:
         """Return an unused id; waits for the controller when the block is used up."""
         await self.reserve()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from wirekafka.log.append import Append, Appended, Checked, Origin, TakesLong
 from wirekafka.log.conversion import is_recompressed
 from wirekafka.log.log import Log
 from wirekafka.log.verification import CoordinatorWrite, Verifications
+from wirekafka.protocol.records.control import Marker, encode_marker
 from wirekafka.replication.partition.remote_replica import (
     FetchTimes,
     IsrChange,
@@ -19,6 +21,8 @@ from wirekafka.replication.partition.remote_replica import (
 )
 from wirekafka.replication.partition.replica import NO_EPOCH, Replica
 from wirekafka.runtime.replicated_log import Buffer
+
+logger = logging.getLogger(__name__)
 
 _ALL_ACKS = -1
 _NEVER_FLUSHED = (1 << 63) - 1
@@ -212,6 +216,22 @@ class Leader:
                 transaction_version=transaction_version,
             ),
         )
+
+    def abort_transactions(self) -> None:
+        """Abort all open transactions: of a promoted mirror, their ends are not copied any more.
+
+        Readers of committed records would wait for these for ever. A failure is logged.
+        """
+        now_ms = self._replica.clock.now_ms()
+        for producer in list(self._log.producers):
+            if producer.transaction_offset is None:
+                continue
+            marker = Marker(False, max(producer.coordinator_epoch, 0), now_ms)
+            batch = encode_marker(producer.producer_id, producer.epoch, marker)
+            try:
+                self.append_marker(batch, 0)
+            except KafkaError as error:
+                logger.error("A transaction stays open in %s: %s", self._log.name, error)
 
     def begin_verification(
         self, header: BatchHeader | CoordinatorWrite, *, supports_epoch_bump: bool

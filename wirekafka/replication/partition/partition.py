@@ -54,6 +54,8 @@ class Partition(Replica):
             # It becomes a mirror, or an ordinary topic: what waits for the old role looks again.
             self.leader = None
             self.lead(self.leadership)
+            if not config.is_mirror:
+                self.leading().abort_transactions()
         else:
             leader.configure()
 

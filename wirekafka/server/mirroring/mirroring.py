@@ -9,7 +9,7 @@ from typing import Any
 from wirekafka.broker import Broker
 from wirekafka.config.topic_config import MIRROR_SOURCE, is_mirror
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.controller.mirrors import RaiseLeaderEpochs
+from wirekafka.metadata.controller.mirrors import RaiseLeaderEpochs, RaiseProducerIds
 from wirekafka.metadata.controller.topics import CreatePartitions, CreateTopics, Growth, NewTopic
 from wirekafka.metadata.image.image import TOPIC
 from wirekafka.quotas.rate import Windows
@@ -42,6 +42,9 @@ _SOON_MS = 200
 _CREATED_AT_ONCE = 1_000
 """How many partitions are created by one command."""
 _LATEST = -1
+_PRODUCER_IDS = 1 << 40
+"""Producers of a cluster that mirrors another have ids from a multiple of this number on: above
+all that the source will ever assign."""
 
 
 class Mirroring:
@@ -122,6 +125,7 @@ class Mirroring:
         view = await self._source.view()
         plan = topic_plan(view, self._local_topics(), self._is_wanted)
         self._note(plan)
+        await self._part_producer_ids()
         if plan.create or plan.grow or plan.epochs:
             await self._make(plan, view.cluster_id)
             plan = topic_plan(view, self._local_topics(), self._is_wanted)
@@ -136,6 +140,23 @@ class Mirroring:
         if self.settings.is_once:
             copied = self.copied.values()
             self.is_complete = all(each.is_complete for each in copied) and bool(copied)
+
+    async def _part_producer_ids(self) -> None:
+        """Have producers here get ids above those of the source's producers. Raises KafkaError."""
+        broker = self._broker
+        newest = max(
+            (
+                producer.producer_id
+                for copied in self.copied.values()
+                for producer in copied.partition.log.producers
+            ),
+            default=0,
+        )
+        least = (newest // _PRODUCER_IDS + 1) * _PRODUCER_IDS
+        if broker.image.next_producer_id < least:
+            command = RaiseProducerIds(broker.node_id, broker.epoch, least)
+            await broker.controller.submit(command)
+            broker.producer_ids.discard()
 
     def _is_wanted(self, name: str) -> bool:
         return name not in INTERNAL_TOPICS and self.settings.topics.matches(name)
