@@ -23,10 +23,11 @@ REFRESH = ("wirekafka.mirror.refresh.ms=300",)
 class MortalKafka:
     """An Apache Kafka that is killed and started again at the same address on the same data."""
 
-    def __init__(self, directory: Path, settings: str = ""):
+    def __init__(self, directory: Path, settings: str = "", jars: Path | None = None):
+        """`jars` select another release."""
         directory.mkdir(exist_ok=True)
         self._directory = directory
-        self.port, self._command = prepare(directory, SMALL_JVM, SMALL_CLEANER + settings)
+        self.port, self._command = prepare(directory, SMALL_JVM, SMALL_CLEANER + settings, jars)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
