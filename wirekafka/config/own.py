@@ -78,8 +78,8 @@ OWN = {
     "limit.",
     MIRROR: "Brokers of another Kafka cluster, HOST:PORT separated by commas, whose topics this "
     "node copies with their offsets. As `serve --mirror`.",
-    MIRROR_TOPICS: "A regular expression for the names of the mirrored topics; all by default, but "
-    "those that begin with two underscores. As `serve --mirror-topics`.",
+    MIRROR_TOPICS: "A regular expression for the names of the mirrored topics; all by default, "
+    "except names that begin with two underscores. As `serve --mirror-topics`.",
     MIRROR_CLIENT: "A file with the properties of a Kafka client, by which the node connects to "
     "the mirrored cluster. As `serve --mirror-config`.",
     MIRROR_FROM: "How far back the copy of a new topic begins, such as 1h, 30m or 7d; not set, it "

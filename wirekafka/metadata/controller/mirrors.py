@@ -20,7 +20,7 @@ from wirekafka.runtime.machine import command
 class RaiseLeaderEpochs(ControllerCommand[None]):
     """Give partitions a leader epoch, by topic and index, unless they have a higher one.
 
-    The record is that of a whole partition: a change of a leader raises the epoch by one only.
+    Each record has the whole partition: a change of a leader raises the epoch by one only.
     """
 
     epochs: Mapping[tuple[str, int], int]

@@ -142,7 +142,7 @@ class Mirroring:
             self.is_complete = all(each.is_complete for each in copied) and bool(copied)
 
     async def _part_producer_ids(self) -> None:
-        """Have producers here get ids above those of the source's producers. Raises KafkaError."""
+        """Have producers here get higher ids than the source's have. Raises KafkaError."""
         broker = self._broker
         newest = max(
             (

@@ -24,7 +24,7 @@ _CONSUMER = -1
 _FIRST_NAMED_COORDINATORS = 3
 """The newest version of FindCoordinator that has one key."""
 _HIDDEN_PREFIX = "__"
-"""Kafka's internal topics, and those of its tools, belong to their own cluster."""
+"""Kafka's internal topics, and topics of its tools, belong to their own cluster."""
 
 _Found = TypeVar("_Found")
 
@@ -112,7 +112,7 @@ class SourceCluster:
         return node_id
 
     def close(self) -> None:
-        """Close all connections but those of `new_peer`."""
+        """Close all connections, except what `new_peer` has returned."""
         for peer in self._peers.values():
             peer.close()
         self._peers.clear()

@@ -45,7 +45,7 @@ _ASKED_AT_ONCE = 100
 
 
 class TopicSettings:
-    """Reads the source's configurations of topics, and keeps those of mirrors equal."""
+    """Reads the source's configurations of topics, and keeps the mirrors' equal."""
 
     def __init__(self, broker: Broker, source: SourceCluster):
         self._broker, self._source = broker, source
