@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
+from compat_tests.apache_kafka import apache_kafka_on
 from compat_tests.mirror_stage import (
     REFRESH,
     MortalKafka,
@@ -386,3 +387,7 @@ def test_a_copy_is_made_once_from_a_time_on_at_a_limited_rate(
         produce_refused(mirror.bootstrap, "old")
     finally:
         mirror.stop()
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with apache_kafka_on([tmp_path / "mirror"], scratch) as bootstrap:
+        assert batches_of(bootstrap, "old") == found, "Apache Kafka opens the directory"
