@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from wirekafka.client.client import Client
 from wirekafka.config.option import ConfigError
 from wirekafka.testing import Allow
 
+METRICS = (Path(__file__).resolve().parents[3] / "docs/reference/metrics.md").read_text()
 _LEAST = ("read", "describe")
 
 
@@ -150,6 +152,8 @@ def test_metrics_have_the_lag(tmp_path: Path) -> None:
         eventually(lambda: lag in text())
         assert "wirekafka_mirror_source_up 1" in text()
         assert 'wirekafka_mirror_partitions{state="copying"} 1' in text()
+        named = set(re.findall(r"`(wirekafka_mirror_\w+)`", METRICS))
+        assert named == set(re.findall(r"^# TYPE (wirekafka_mirror_\S+)", text(), re.MULTILINE))
 
 
 def test_a_topic_that_is_about_to_be_mirrored_is_not_created_on_first_use(tmp_path: Path) -> None:
