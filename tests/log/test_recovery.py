@@ -27,6 +27,7 @@ from wirekafka.log.aborted_index import AbortedTransaction
 from wirekafka.log.epochs import EpochEntry
 from wirekafka.log.log import Log
 from wirekafka.log.recovery import CorruptLog
+from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET
 
 CONFIG = TopicConfig(segment_bytes=1000, index_interval_bytes=100)
 FIRST_LOG = f"{DIRECTORY}/{0:020d}.log"
@@ -298,13 +299,16 @@ def test_the_producers_below_a_gap_are_restored_without_the_segments_after_it() 
     for base_offset in (0, 10, 20):
         log.append_as_follower(b"".join(with_prefix(batch(b"x" * 80), base_offset, 0)), 0)
     log.flush()
-    log.append_as_follower(b"".join(with_prefix(batch(b"x" * 80), 30, 0)), 0)
+    # So far away that its segment cannot begin where the log ends.
+    far = LARGEST_RELATIVE_OFFSET + 30
+    log.append_as_follower(b"".join(with_prefix(batch(b"x" * 80), far, 0)), 0)
     recovery_point = log.recovery_point
     assert len(log.segments) == 4 and recovery_point == 21
+    assert log.segments.active.base_offset == far
     garbage = disk.file(last_log_file(disk))
     garbage.data[:] = bytes(range(1, 100))
     again = reopened(disk, config=config, recovery_point=recovery_point)
-    assert (again.start_offset, again.end_offset) == (0, 30)
+    assert (again.start_offset, again.end_offset) == (0, far)
     assert [bool(segment.size_bytes) for segment in again.segments] == [True, True, True, False]
 
 

@@ -529,7 +529,9 @@ class Log:
             shape = fetched_batches.shape_of(group)
             # As in Kafka, from the end of this log on, although the leader may have compacted away
             # what came next: recovery takes a gap between segments for lost records.
-            base_offset = max(self.end_offset, shape.last_offset - LARGEST_RELATIVE_OFFSET)
+            base_offset = self.end_offset
+            if shape.last_offset - base_offset > LARGEST_RELATIVE_OFFSET:
+                base_offset = first.header.base_offset
             segment = self._with_room(shape, base_offset, now_ms)
         for _, header in group:
             if header.leader_epoch > self.epochs.recorded:
