@@ -117,4 +117,5 @@ def test_a_finished_batch_gets_its_producer_and_checksum() -> None:
         is_transactional=True, producer_id=1 << 40, producer_epoch=32_766, base_sequence=7
     )
     for batch in (finished, memoryview(bytearray(finished))):
-        assert with_producer(batch, 1 << 40, 32_766, 7) == encode_batch(records, options=wanted)
+        changed = b"".join(with_producer(batch, 1 << 40, 32_766, 7))
+        assert changed == encode_batch(records, options=wanted)
