@@ -168,7 +168,7 @@ class IdempotentProducer:
         if error is Error.TOPIC_AUTHORIZATION_FAILED and place:
             return _without_right(f"use the topic {place[0]}", refused.right, error)
         if error is Error.GROUP_AUTHORIZATION_FAILED:
-            return _without_right(f"commit offsets of the group {group}", "READ", error)
+            return _without_right(f"use the offsets of the group {group}", "READ", error)
         if error is Error.CLUSTER_AUTHORIZATION_FAILED:
             return AccessRefused(
                 "the user may not write: it needs WRITE on a topic, or IDEMPOTENT_WRITE on the"

@@ -34,6 +34,7 @@ from wirekafka.protocol.describe_transactions import (
 )
 from wirekafka.protocol.end_txn import EndTxnRequest, EndTxnResponse
 from wirekafka.protocol.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 LAST_EPOCH = (1 << 15) - 2
@@ -46,7 +47,7 @@ _ADDING_PRODUCE, _PLAIN_PRODUCE = 12, 11
 """The newest versions of Produce with topic names, at that level and below."""
 _ADDING_COMMIT, _PLAIN_COMMIT = 5, 4
 _BUMPING_END, _PLAIN_END = 5, 4
-_NAMED_ADD = 3
+_NAMED_ADD, _NAMED_FETCH = 3, 9
 _ONGOING, _ENDING = "Ongoing", "Prepare"
 """A state of transactions, and the start of the names of others."""
 
@@ -171,6 +172,32 @@ class TransactionalProducer(IdempotentProducer):
             most=_ADDING_COMMIT if self._bumps else _PLAIN_COMMIT,
             group=group,
         )
+
+    def committed_offsets(self, group: str) -> dict[Place, CommittedOffset]:
+        """All offsets of a group, once the last transaction of the transactional id has ended.
+
+        Raises AccessRefused, CliError.
+        """
+        # A request for all offsets leaves out the partition whose first offset is about to be
+        # committed, instead of reporting it as unstable.
+        self._settled()
+        asked = OffsetFetchRequest.Group(group_id=group, topics=None)
+        response = self._ask(
+            OffsetFetchRequest(groups=[asked], require_stable=True),
+            OffsetFetchResponse,
+            lambda: self._client.coordinator(group),
+            lambda answer: _first_refusal_of_offsets(answer.groups[0]),
+            most=_NAMED_FETCH,
+            group=group,
+        )
+        return {
+            (topic.name, each.partition_index): CommittedOffset(
+                each.committed_offset, each.metadata or ""
+            )
+            for topic in response.groups[0].topics
+            for each in topic.partitions
+            if each.committed_offset >= 0
+        }
 
     def commit(self) -> None:
         """Make batches and offsets visible. Raises ProducerFenced, OutcomeUnknown, CliError."""
@@ -322,18 +349,22 @@ class TransactionalProducer(IdempotentProducer):
                 f"{name}: the timeout of {self._timeout_ms} ms is longer than the broker's"
                 f" transaction.max.timeout.ms ({error.name})"
             )
+        if error is Error.INVALID_TXN_STATE and self._has_timed_out():
+            # The coordinator takes the request for a repeated one: with the epoch that it has
+            # aborted itself.
+            return ProducerFenced(f"{self._name('')}: {self._why_fenced()} ({error.name})")
         return super()._failure(refused)
+
+    def _has_timed_out(self) -> bool:
+        taken_s = time.monotonic() - self._began_at_s
+        return self._is_open and taken_s * 1000 > self._timeout_ms
 
     def _name(self, group: str) -> str:
         return super()._name(group) if group else f"transactional id {self.transactional_id}"
 
     def _why_fenced(self) -> str:
-        taken_ms = int((time.monotonic() - self._began_at_s) * 1000)
-        if self._is_open and taken_ms > self._timeout_ms:
-            return (
-                f"the transaction of the transactional id {self.transactional_id} exceeded its"
-                f" timeout of {self._timeout_ms} ms and was aborted"
-            )
+        if self._has_timed_out():
+            return f"the transaction exceeded its timeout of {self._timeout_ms} ms and was aborted"
         return (
             f"another producer with the transactional id {self.transactional_id} has begun, or"
             " the id has expired"
@@ -381,6 +412,16 @@ def _first(refusals: Iterable[Refused]) -> Refused:
         if each.error is not Error.OPERATION_NOT_ATTEMPTED:
             return each
     return found[0] if found else Refused(Error.NONE)
+
+
+def _first_refusal_of_offsets(group: OffsetFetchResponse.Group) -> Refused:
+    if group.error_code:
+        return Refused(Error.of(group.error_code), group=group.group_id)
+    return _first(
+        Refused(Error.of(each.error_code), (topic.name, each.partition_index), right="DESCRIBE")
+        for topic in group.topics
+        for each in topic.partitions
+    )
 
 
 def _refusal_of_description(answer: DescribeTransactionsResponse) -> Refused:
