@@ -19,10 +19,10 @@ from wirekafka.client.delivery import REQUEST_BYTES
 from wirekafka.client.producer import IdempotentProducer
 from wirekafka.client.transactions import (
     AccessRefused,
-    CommittedOffset,
     DescribedTransaction,
+    IdAndEpoch,
+    OffsetAndMetadata,
     ProducerFenced,
-    ProducerIdentity,
     TransactionalProducer,
     TransactionRefused,
     producer_of_run,
@@ -160,22 +160,22 @@ def test_a_transaction_that_exceeds_its_timeout_is_aborted_and_says_so() -> None
             other.init()
 
 
-ME, OTHER = ProducerIdentity(7, 3), ProducerIdentity(9, 0)
+ME, OTHER = IdAndEpoch(7, 3), IdAndEpoch(9, 0)
 
 
 @pytest.mark.parametrize(
     ("last", "found"),
     [
         (None, ME),
-        (ME, ProducerIdentity(7, 4)),
+        (ME, IdAndEpoch(7, 4)),
         # Below transaction.version 2, where the run could not renew the producer.
         (ME, ME),
-        (ProducerIdentity(7, 32_765), ProducerIdentity(7, 32_766)),
-        (ProducerIdentity(7, 32_766), OTHER),
+        (IdAndEpoch(7, 32_765), IdAndEpoch(7, 32_766)),
+        (IdAndEpoch(7, 32_766), OTHER),
     ],
 )
 def test_a_run_goes_on_with_the_successor_of_its_last_producer(
-    last: ProducerIdentity | None, found: ProducerIdentity
+    last: IdAndEpoch | None, found: IdAndEpoch
 ) -> None:
     described = DescribedTransaction("CompleteCommit", found)
     assert producer_of_run(described, initial=ME, last=last) == found
@@ -184,19 +184,17 @@ def test_a_run_goes_on_with_the_successor_of_its_last_producer(
 @pytest.mark.parametrize(
     ("last", "found"),
     [
-        (None, ProducerIdentity(7, 4)),
+        (None, IdAndEpoch(7, 4)),
         (None, OTHER),
-        (ME, ProducerIdentity(7, 5)),
+        (ME, IdAndEpoch(7, 5)),
         (ME, OTHER),
         # Another run has begun, with the first producer id that has epochs left.
-        (ProducerIdentity(7, 32_765), OTHER),
-        (ProducerIdentity(7, 32_766), ProducerIdentity(9, 1)),
-        (ProducerIdentity(7, 32_766), ProducerIdentity(7, 32_767)),
+        (IdAndEpoch(7, 32_765), OTHER),
+        (IdAndEpoch(7, 32_766), IdAndEpoch(9, 1)),
+        (IdAndEpoch(7, 32_766), IdAndEpoch(7, 32_767)),
     ],
 )
-def test_a_run_ends_where_another_run_has_begun(
-    last: ProducerIdentity | None, found: ProducerIdentity
-) -> None:
+def test_a_run_ends_where_another_run_has_begun(last: IdAndEpoch | None, found: IdAndEpoch) -> None:
     with pytest.raises(ProducerFenced, match="has begun"):
         producer_of_run(DescribedTransaction("Empty", found), initial=ME, last=last)
 
@@ -216,7 +214,7 @@ def test_a_run_goes_on_when_the_epochs_of_its_producer_id_are_used_up(
         producer = TransactionalProducer(client, f"id-of-{topic}")
         producer.init()
         broker._engine.on_broker(nearly_use_up_epochs, producer.transactional_id)
-        initial, last = ProducerIdentity(producer.identity.producer_id, 32_764), None
+        initial, last = IdAndEpoch(producer.identity.producer_id, 32_764), None
         for value in (b"a", b"b", b"c", b"d"):
             producer.resume_run(initial=initial, last=last)
             last = producer.identity
@@ -265,7 +263,7 @@ def test_a_missing_right_is_named_with_its_resource(
         with pytest.raises(AccessRefused, match=text):
             producer.init()
             producer.send("t", 0, [Record(value=b"a")])
-            producer.send_offsets("g", {("t", 0): CommittedOffset(1)})
+            producer.send_offsets("g", {("t", 0): OffsetAndMetadata(1)})
 
 
 def test_a_user_who_may_write_to_no_topic_cannot_produce(tmp_path: Path) -> None:
@@ -285,7 +283,7 @@ def test_batches_follow_the_leaders_of_a_cluster() -> None:
             producer.send_batches({("t", index): batches for index in range(6)})
             if number == 1:
                 cluster.kill(cluster.leader("t", 0))
-            producer.send_offsets("g", {("t", 0): CommittedOffset(number)})
+            producer.send_offsets("g", {("t", 0): OffsetAndMetadata(number)})
             producer.commit()
         for partition in range(6):
             found = [record.value for record in cluster.records("t", partition)]

@@ -11,7 +11,7 @@ from wirekafka.client.client import BrokerConnection, Client, ConnectionFailure
 from wirekafka.client.fetcher import TopicFetcher
 from wirekafka.client.producer import IdempotentProducer
 from wirekafka.client.topic_changes import TopicCreation, create_topics
-from wirekafka.client.transactions import CommittedOffset, ProducerFenced, TransactionalProducer
+from wirekafka.client.transactions import OffsetAndMetadata, ProducerFenced, TransactionalProducer
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 
@@ -96,7 +96,7 @@ def batches_and_offsets_are_committed_together(bootstrap: str) -> None:
             }
             sent = producer.send_batches(batches)
             assert (sent[topic, 0], sent[topic, 1]) == ends
-            committed = {(topic, 0): CommittedOffset(ends[0], value.decode())}
+            committed = {(topic, 0): OffsetAndMetadata(ends[0], value.decode())}
             producer.send_offsets(group, committed)
             end()
         assert producer.committed_offsets(group) == committed
@@ -170,7 +170,7 @@ def lost_answers_change_nothing(bootstrap: str, monkeypatch: pytest.MonkeyPatch)
             lossy += ["InitProducerIdRequest"]
             batches = [finished(b"%d" % number), finished(b"%d" % number, b"more")]
             producer.send_batches({(topic, index): batches for index in range(2)})
-            producer.send_offsets(group, {(topic, 0): CommittedOffset(number)})
+            producer.send_offsets(group, {(topic, 0): OffsetAndMetadata(number)})
             producer.commit()
             producer.renew()
             lossy.clear()

@@ -25,7 +25,7 @@ _ALL = -1
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5
 
 
-class ProducerIdentity(NamedTuple):
+class IdAndEpoch(NamedTuple):
     """The producer that batches name: its id, and the epoch that fences earlier ones."""
 
     producer_id: int
@@ -42,7 +42,7 @@ class PartitionBatches:
 
     place: Place
     batches: deque[Buffer]
-    producer: ProducerIdentity
+    producer: IdAndEpoch
     sequence: int
     """Of the first record of the next batch."""
     base_offset: int = -1
@@ -60,7 +60,7 @@ class PartitionBatches:
         self.base_offset, self.end_offset = base_offset, base_offset + count
 
 
-class Refused(NamedTuple):
+class ResponseError(NamedTuple):
     """An error of a response, for good or for now, and what it is about."""
 
     error: Error
@@ -97,7 +97,7 @@ class PartitionLeaders:
         for place in places:
             self._leaders.pop(place, None)
 
-    def find(self, places: Sequence[Place], error_of: Callable[[Refused], CliError]) -> None:
+    def find(self, places: Sequence[Place], error_of: Callable[[ResponseError], CliError]) -> None:
         """Request the leaders of partitions, some of which may have none now.
 
         Raises ConnectionFailure, and CliError for topics that cannot be used.
@@ -107,7 +107,7 @@ class PartitionLeaders:
             if error is Error.UNKNOWN_TOPIC_OR_PARTITION:
                 raise CliError(f"no topic {name}")
             if error and not error.retriable:
-                raise error_of(Refused(error, (name, 0)))
+                raise error_of(ResponseError(error, (name, 0)))
             found = {(name, each.partition_index): each.leader_id for each in topic.partitions}
             for place in places:
                 if not error and place[0] == name and place not in found:
@@ -122,7 +122,7 @@ class Delivery:
         self,
         client: Client,
         leaders: PartitionLeaders,
-        error_of: Callable[[Refused], CliError],
+        error_of: Callable[[ResponseError], CliError],
         *,
         transactional_id: str | None,
         newest_version: int,
@@ -149,7 +149,7 @@ class Delivery:
                 if self._problem and not self._in_flight:
                     self._wait(self._problem)
         finally:
-            # Responses that nobody reads would be taken for those of later requests.
+            # Later requests would get the responses that nobody has read.
             for flight in self._in_flight:
                 with suppress(CliError):
                     flight.response()
@@ -164,7 +164,7 @@ class Delivery:
         for place, batches in self._idle.items():
             leader = self._leaders.of(place)
             if leader is None:
-                self._problem = self._error_of(Refused(Error.LEADER_NOT_AVAILABLE, place))
+                self._problem = self._error_of(ResponseError(Error.LEADER_NOT_AVAILABLE, place))
             else:
                 by_leader.setdefault(leader, []).append(batches)
         for leader, waiting in by_leader.items():
@@ -208,8 +208,8 @@ class Delivery:
 
     def _refuse(self, batches: PartitionBatches, error: Error, message: str | None) -> None:
         size_bytes = len(batches.batches[0])
-        refused = Refused(error, batches.place, message=message, size_bytes=size_bytes)
-        self._problem = self._error_of(refused)
+        found = ResponseError(error, batches.place, message=message, size_bytes=size_bytes)
+        self._problem = self._error_of(found)
         if not error.retriable:
             raise self._problem
         self._leaders.forget([batches.place])

@@ -17,11 +17,11 @@ from wirekafka.client.client import (
 )
 from wirekafka.client.delivery import (
     Delivery,
+    IdAndEpoch,
     PartitionBatches,
     PartitionLeaders,
     Place,
-    ProducerIdentity,
-    Refused,
+    ResponseError,
 )
 from wirekafka.codec.batch import Buffer
 from wirekafka.codec.message import Request, Response
@@ -29,7 +29,7 @@ from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.errors import Error
 from wirekafka.protocol.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-NO_PRODUCER = ProducerIdentity(-1, -1)
+NO_PRODUCER = IdAndEpoch(-1, -1)
 _RETRY_EVERY_S = 0.02
 _NAMED_PRODUCE = 12
 """The newest version of Produce with topic names."""
@@ -66,7 +66,7 @@ class IdempotentProducer:
         self._leaders = PartitionLeaders(client)
 
     @property
-    def identity(self) -> ProducerIdentity:
+    def identity(self) -> IdAndEpoch:
         """The producer id and epoch in use; NO_PRODUCER before `init`."""
         return self._identity
 
@@ -75,8 +75,8 @@ class IdempotentProducer:
         request = InitProducerIdRequest(
             transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT_MS
         )
-        response = self._ask(request, InitProducerIdResponse, self._client.any, refusal_of_answer)
-        self._adopt(ProducerIdentity(response.producer_id, response.producer_epoch))
+        response = self._ask(request, InitProducerIdResponse, self._client.any, error_of_answer)
+        self._adopt(IdAndEpoch(response.producer_id, response.producer_epoch))
 
     def send(self, topic: str, partition: int, records: Sequence[Record]) -> int:
         """Append records to a partition as one batch; returns the offset of the first record.
@@ -126,7 +126,7 @@ class IdempotentProducer:
     def _begin(self, places: Collection[Place]) -> None:
         """What has to be done before batches are sent to partitions."""
 
-    def _adopt(self, identity: ProducerIdentity) -> None:
+    def _adopt(self, identity: IdAndEpoch) -> None:
         if identity != self._identity:
             self._sequences.clear()
         self._identity = identity
@@ -136,7 +136,7 @@ class IdempotentProducer:
         request: Request,
         answer: type[R],
         connect: Callable[[], BrokerConnection],
-        refusal_of: Callable[[R], Refused],
+        error_of: Callable[[R], ResponseError],
         *,
         most: int | None = None,
         group: str = "",
@@ -154,19 +154,19 @@ class IdempotentProducer:
                 time.sleep(_RETRY_EVERY_S)
                 continue
             except CoordinatorRefused as refused:
-                raise self._failure(Refused(refused.error, group=group)) from None
-            refusal = refusal_of(response)
-            if not refusal.error:
+                raise self._failure(ResponseError(refused.error, group=group)) from None
+            found = error_of(response)
+            if not found.error:
                 return response
-            if not refusal.error.retriable or time.monotonic() > deadline:
-                raise self._failure(refusal)
+            if not found.error.retriable or time.monotonic() > deadline:
+                raise self._failure(found)
             time.sleep(_RETRY_EVERY_S)
 
-    def _failure(self, refused: Refused) -> CliError:
+    def _failure(self, found: ResponseError) -> CliError:
         """The exception for an error of a response."""
-        error, place, group = refused.error, refused.place, refused.group
+        error, place, group = found.error, found.place, found.group
         if error is Error.TOPIC_AUTHORIZATION_FAILED and place:
-            return _without_right(f"use the topic {place[0]}", refused.right, error)
+            return _without_right(f"use the topic {place[0]}", found.right, error)
         if error is Error.GROUP_AUTHORIZATION_FAILED:
             return _without_right(f"use the offsets of the group {group}", "READ", error)
         if error is Error.CLUSTER_AUTHORIZATION_FAILED:
@@ -177,13 +177,13 @@ class IdempotentProducer:
         subject = f"{place[0]}-{place[1]}" if place else self._name(group)
         if error in _TOO_LARGE:
             return CliError(
-                f"{subject}: a batch of {refused.size_bytes} bytes is larger than the topic's"
+                f"{subject}: a batch of {found.size_bytes} bytes is larger than the topic's"
                 f" max.message.bytes ({error.name})"
             )
         if error in _FENCED:
             return ProducerFenced(f"{subject}: {self._why_fenced()} ({error.name})")
-        if refused.message:
-            return CliError(f"{subject}: {refused.message} ({error.name})")
+        if found.message:
+            return CliError(f"{subject}: {found.message} ({error.name})")
         return CliError(f"{subject}: {error.name}")
 
     def _name(self, group: str) -> str:
@@ -193,13 +193,10 @@ class IdempotentProducer:
         return "the partition no longer knows the producer"
 
 
-def refusal_of_answer(answer: Any) -> Refused:
+def error_of_answer(answer: Any) -> ResponseError:
     """The error of a response that has a single error code."""
-    return Refused(Error.of(answer.error_code))
+    return ResponseError(Error.of(answer.error_code))
 
 
 def _without_right(action: str, right: str, error: Error) -> AccessRefused:
     return AccessRefused(f"the user may not {action}: it needs {right} on it ({error.name})")
-
-
-__all__ = ["AccessRefused", "IdempotentProducer", "Place", "ProducerFenced", "ProducerIdentity"]

@@ -13,12 +13,12 @@ from wirekafka.client.client import (
     CliError,
     ConnectionFailure,
 )
-from wirekafka.client.delivery import Place, ProducerIdentity, Refused
+from wirekafka.client.delivery import IdAndEpoch, Place, ResponseError
 from wirekafka.client.producer import (
     AccessRefused,
     IdempotentProducer,
     ProducerFenced,
-    refusal_of_answer,
+    error_of_answer,
 )
 from wirekafka.codec.record import BatchOptions
 from wirekafka.errors import Error
@@ -60,7 +60,7 @@ class OutcomeUnknown(ConnectionFailure):
     """Nobody has answered whether a transaction is committed, or will be."""
 
 
-class CommittedOffset(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
     """An offset to commit for a group, with its text."""
 
     offset: int
@@ -72,7 +72,7 @@ class DescribedTransaction(NamedTuple):
 
     state: str
     """In Kafka's words: Empty, Ongoing, PrepareCommit, CompleteCommit, ..."""
-    producer: ProducerIdentity
+    producer: IdAndEpoch
 
 
 class TransactionalProducer(IdempotentProducer):
@@ -95,9 +95,9 @@ class TransactionalProducer(IdempotentProducer):
     def init(self) -> None:
         """Get a producer id with a new epoch. Raises TransactionRefused, CliError."""
         self._bumps = self._finalized_bumps()
-        self._init(ProducerIdentity(-1, -1))
+        self._init(IdAndEpoch(-1, -1))
 
-    def resume(self, identity: ProducerIdentity) -> None:
+    def resume(self, identity: IdAndEpoch) -> None:
         """Go on as a producer of this process or another, between two transactions.
 
         The epoch must not have been used in a transaction, as sequences begin at 0.
@@ -106,9 +106,7 @@ class TransactionalProducer(IdempotentProducer):
         self._adopt(identity)
         self._close()
 
-    def resume_run(
-        self, *, initial: ProducerIdentity, last: ProducerIdentity | None = None
-    ) -> None:
+    def resume_run(self, *, initial: IdAndEpoch, last: IdAndEpoch | None = None) -> None:
         """Go on with a run, as the only one of its transactional id.
 
         `initial` is the producer from `init` at the run's start, `last` the producer of the run's
@@ -132,7 +130,7 @@ class TransactionalProducer(IdempotentProducer):
         if not self._bumps:
             self._init(self._identity)
 
-    def send_offsets(self, group: str, offsets: Mapping[Place, CommittedOffset]) -> None:
+    def send_offsets(self, group: str, offsets: Mapping[Place, OffsetAndMetadata]) -> None:
         """Commit offsets of a group, without members, within the transaction.
 
         Raises ProducerFenced, AccessRefused, ConnectionFailure, CliError.
@@ -160,7 +158,7 @@ class TransactionalProducer(IdempotentProducer):
             TxnOffsetCommitResponse,
             lambda: self._client.coordinator(group),
             lambda answer: _first(
-                Refused(
+                ResponseError(
                     Error.of(each.error_code),
                     (topic.name, each.partition_index),
                     group=group,
@@ -173,7 +171,7 @@ class TransactionalProducer(IdempotentProducer):
             group=group,
         )
 
-    def committed_offsets(self, group: str) -> dict[Place, CommittedOffset]:
+    def committed_offsets(self, group: str) -> dict[Place, OffsetAndMetadata]:
         """All offsets of a group, once the last transaction of the transactional id has ended.
 
         Raises AccessRefused, CliError.
@@ -186,12 +184,12 @@ class TransactionalProducer(IdempotentProducer):
             OffsetFetchRequest(groups=[asked], require_stable=True),
             OffsetFetchResponse,
             lambda: self._client.coordinator(group),
-            lambda answer: _first_refusal_of_offsets(answer.groups[0]),
+            lambda answer: _first_error_of_offsets(answer.groups[0]),
             most=_NAMED_FETCH,
             group=group,
         )
         return {
-            (topic.name, each.partition_index): CommittedOffset(
+            (topic.name, each.partition_index): OffsetAndMetadata(
                 each.committed_offset, each.metadata or ""
             )
             for topic in response.groups[0].topics
@@ -220,26 +218,26 @@ class TransactionalProducer(IdempotentProducer):
         """
         request = DescribeTransactionsRequest(transactional_ids=[self.transactional_id])
         response = self._ask(
-            request, DescribeTransactionsResponse, self._coordinator, _refusal_of_description
+            request, DescribeTransactionsResponse, self._coordinator, _error_of_description
         )
         [found] = response.transaction_states
         if found.error_code:
             return None
-        producer = ProducerIdentity(found.producer_id, found.producer_epoch)
+        producer = IdAndEpoch(found.producer_id, found.producer_epoch)
         return DescribedTransaction(found.transaction_state, producer)
 
     def _finalized_bumps(self) -> bool:
         return self._client.any().finalized_level(_FEATURE) >= _BUMPS
 
-    def _init(self, expected: ProducerIdentity) -> None:
+    def _init(self, expected: IdAndEpoch) -> None:
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=self._timeout_ms,
             producer_id=expected.producer_id,
             producer_epoch=expected.producer_epoch,
         )
-        response = self._ask(request, InitProducerIdResponse, self._coordinator, refusal_of_answer)
-        self._adopt(ProducerIdentity(response.producer_id, response.producer_epoch))
+        response = self._ask(request, InitProducerIdResponse, self._coordinator, error_of_answer)
+        self._adopt(IdAndEpoch(response.producer_id, response.producer_epoch))
         self._close()
 
     def _settled(self) -> DescribedTransaction | None:
@@ -282,11 +280,9 @@ class TransactionalProducer(IdempotentProducer):
             committed=committed,
         )
         most = _BUMPING_END if self._bumps else _PLAIN_END
-        response = self._ask(
-            request, EndTxnResponse, self._coordinator, refusal_of_answer, most=most
-        )
+        response = self._ask(request, EndTxnResponse, self._coordinator, error_of_answer, most=most)
         if self._bumps:
-            self._adopt(ProducerIdentity(response.producer_id, response.producer_epoch))
+            self._adopt(IdAndEpoch(response.producer_id, response.producer_epoch))
         self._close()
 
     def _add(self, places: Sequence[Place]) -> None:
@@ -307,7 +303,9 @@ class TransactionalProducer(IdempotentProducer):
             AddPartitionsToTxnResponse,
             self._coordinator,
             lambda answer: _first(
-                Refused(Error.of(each.partition_error_code), (topic.name, each.partition_index))
+                ResponseError(
+                    Error.of(each.partition_error_code), (topic.name, each.partition_index)
+                )
                 for topic in answer.results_by_topic_v3_and_below
                 for each in topic.results_by_partition
             ),
@@ -326,7 +324,7 @@ class TransactionalProducer(IdempotentProducer):
             request,
             AddOffsetsToTxnResponse,
             self._coordinator,
-            lambda answer: refusal_of_answer(answer)._replace(group=group),
+            lambda answer: error_of_answer(answer)._replace(group=group),
         )
 
     def _transactional_id(self) -> str | None:
@@ -338,8 +336,8 @@ class TransactionalProducer(IdempotentProducer):
     def _batch_options(self) -> BatchOptions:
         return BatchOptions(is_transactional=True)
 
-    def _failure(self, refused: Refused) -> CliError:
-        error, name = refused.error, f"the transactional id {self.transactional_id}"
+    def _failure(self, found: ResponseError) -> CliError:
+        error, name = found.error, f"the transactional id {self.transactional_id}"
         if error is Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
             return TransactionRefused(
                 f"the user may not use {name}: it needs WRITE and DESCRIBE on it ({error.name})"
@@ -353,7 +351,7 @@ class TransactionalProducer(IdempotentProducer):
             # The coordinator takes the request for a repeated one: with the epoch that it has
             # aborted itself.
             return ProducerFenced(f"{self._name('')}: {self._why_fenced()} ({error.name})")
-        return super()._failure(refused)
+        return super()._failure(found)
 
     def _has_timed_out(self) -> bool:
         taken_s = time.monotonic() - self._began_at_s
@@ -372,11 +370,8 @@ class TransactionalProducer(IdempotentProducer):
 
 
 def producer_of_run(
-    described: DescribedTransaction | None,
-    *,
-    initial: ProducerIdentity,
-    last: ProducerIdentity | None,
-) -> ProducerIdentity:
+    described: DescribedTransaction | None, *, initial: IdAndEpoch, last: IdAndEpoch | None
+) -> IdAndEpoch:
     """The producer of a run's next transaction, by the state of its transactional id.
 
     The end of a transaction leads from one producer to the next, and so does the begin of
@@ -405,37 +400,39 @@ def producer_of_run(
     return found
 
 
-def _first(refusals: Iterable[Refused]) -> Refused:
+def _first(errors: Iterable[ResponseError]) -> ResponseError:
     """The first error that explains the others; none if there is none."""
-    found = [each for each in refusals if each.error]
+    found = [each for each in errors if each.error]
     for each in found:
         if each.error is not Error.OPERATION_NOT_ATTEMPTED:
             return each
-    return found[0] if found else Refused(Error.NONE)
+    return found[0] if found else ResponseError(Error.NONE)
 
 
-def _first_refusal_of_offsets(group: OffsetFetchResponse.Group) -> Refused:
+def _first_error_of_offsets(group: OffsetFetchResponse.Group) -> ResponseError:
     if group.error_code:
-        return Refused(Error.of(group.error_code), group=group.group_id)
+        return ResponseError(Error.of(group.error_code), group=group.group_id)
     return _first(
-        Refused(Error.of(each.error_code), (topic.name, each.partition_index), right="DESCRIBE")
+        ResponseError(
+            Error.of(each.error_code), (topic.name, each.partition_index), right="DESCRIBE"
+        )
         for topic in group.topics
         for each in topic.partitions
     )
 
 
-def _refusal_of_description(answer: DescribeTransactionsResponse) -> Refused:
+def _error_of_description(answer: DescribeTransactionsResponse) -> ResponseError:
     error = Error.of(answer.transaction_states[0].error_code)
-    return Refused(Error.NONE if error is Error.TRANSACTIONAL_ID_NOT_FOUND else error)
+    return ResponseError(Error.NONE if error is Error.TRANSACTIONAL_ID_NOT_FOUND else error)
 
 
 __all__ = [
     "AccessRefused",
-    "CommittedOffset",
     "DescribedTransaction",
+    "IdAndEpoch",
+    "OffsetAndMetadata",
     "OutcomeUnknown",
     "ProducerFenced",
-    "ProducerIdentity",
     "TransactionRefused",
     "TransactionalProducer",
     "producer_of_run",

@@ -42,7 +42,7 @@ def _hashes(keys: pa.Array) -> Hashes:
     sizes = np.diff(bounds)
     order = np.argsort(-sizes, kind="stable")
     sizes, at = sizes[order], bounds[:-1][order]
-    mixed = np.uint32(SEED) ^ sizes.astype(np.uint32)
+    mixed: Hashes = np.uint32(SEED) ^ sizes.astype(np.uint32)
     # Padded so that a word can be read at the last byte of the last key.
     octets = memoryview(data)[: bounds[-1]].tobytes() + bytes(_WORD_BYTES)
     words = np.ndarray((len(octets) - _WORD_BYTES + 1,), "<u4", octets, 0, (1,))
@@ -50,7 +50,7 @@ def _hashes(keys: pa.Array) -> Hashes:
     done = 0
     while (lanes := len(keys) - int(np.searchsorted(ascending, done, "right"))) >= _FEWEST_LANES:
         word = words[at[:lanes] + done * _WORD_BYTES] * _FACTOR
-        word = (word ^ word >> 24) * _FACTOR
+        word = (word ^ word >> np.uint32(24)) * _FACTOR
         mixed[:lanes] = mixed[:lanes] * _FACTOR ^ word
         done += 1
     _mix_rest(mixed[lanes:], words, at[lanes:], sizes[lanes:])
