@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -12,7 +13,7 @@ from tests.tables.generated import records_of
 from wirekafka.codec.batch import HEADER_BYTES, is_intact, read_header
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
-from wirekafka.tables.record_batches import encoded_batches
+from wirekafka.tables.record_batches import encoded_batches, encoded_groups
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _NO_LIMIT = 1 << 40
@@ -55,6 +56,24 @@ def test_generated_columns_have_the_batches_of_the_slow_encoder(seed: int) -> No
     assert start == len(records)
     if most_bytes == _NO_LIMIT:
         assert len(found) == 1
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_groups_of_records_have_batches_of_their_own(seed: int) -> None:
+    random = Random(seed)
+    records = records_of(random, 0, 200)
+    starts = np.array(
+        sorted({0, *random.choices(range(len(records)), k=random.choice((0, 5, 90)))})
+    )
+    columns = columns_of(records, pa.binary())
+    most_bytes = random.choice((300, 20_000))
+    reached = starts.tolist()
+    for group, batch in encoded_groups(*columns, group_starts=starts, most_bytes=most_bytes):
+        start, count = reached[group], read_header(batch).count
+        assert batch == encode_batch(records[start : start + count])
+        assert len(batch) <= most_bytes or count == 1
+        reached[group] += count
+    assert reached == [*starts[1:], len(records)]
 
 
 @pytest.mark.parametrize("codec", Codec)
