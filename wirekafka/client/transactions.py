@@ -74,6 +74,11 @@ class DescribedTransaction(NamedTuple):
     """In Kafka's words: Empty, Ongoing, PrepareCommit, CompleteCommit, ..."""
     producer: IdAndEpoch
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the transaction has begun, and nobody has ended it."""
+        return self.state == _ONGOING
+
 
 class TransactionalProducer(IdempotentProducer):
     """Writes batches in transactions, one at a time; `init` fences other producers of the id.
@@ -113,9 +118,9 @@ class TransactionalProducer(IdempotentProducer):
         last transaction that was committed, None before the first. A transaction that the run
         has left open is aborted. Raises ProducerFenced if another producer has begun since.
         """
-        described = self._settled()
+        described = self.settled()
         self.resume(producer_of_run(described, initial=initial, last=last))
-        if described is not None and described.state == _ONGOING:
+        if described is not None and described.is_open:
             self._is_open = True
             self.abort()
             self.renew()
@@ -172,16 +177,17 @@ class TransactionalProducer(IdempotentProducer):
         )
 
     def committed_offsets(self, group: str) -> dict[Place, OffsetAndMetadata]:
-        """All offsets of a group, once the last transaction of the transactional id has ended.
+        """All offsets of a group, once a transaction of the transactional id that ends has ended.
 
-        Raises AccessRefused, CliError.
+        Offsets of an open transaction are not awaited. Raises AccessRefused, CliError.
         """
         # A request for all offsets leaves out the partition whose first offset is about to be
         # committed, instead of reporting it as unstable.
-        self._settled()
+        described = self.settled()
+        is_open = described is not None and described.is_open
         asked = OffsetFetchRequest.Group(group_id=group, topics=None)
         response = self._ask(
-            OffsetFetchRequest(groups=[asked], require_stable=True),
+            OffsetFetchRequest(groups=[asked], require_stable=not is_open),
             OffsetFetchResponse,
             lambda: self._client.coordinator(group),
             lambda answer: _first_error_of_offsets(answer.groups[0]),
@@ -240,8 +246,8 @@ class TransactionalProducer(IdempotentProducer):
         self._adopt(IdAndEpoch(response.producer_id, response.producer_epoch))
         self._close()
 
-    def _settled(self) -> DescribedTransaction | None:
-        """The newest transaction, once it is not about to end."""
+    def settled(self) -> DescribedTransaction | None:
+        """The newest transaction, once it is not about to end. Raises as `describe`."""
         deadline = time.monotonic() + RETRY_FOR_S
         while True:
             described = self.describe()
