@@ -3,7 +3,7 @@
     python -m benchmarks.spark_sink
     python -m benchmarks.spark_sink --records 2000000 --turns 5 --only "200 B, zstd"
 
-All write the same Parquet files as a stream of five micro-batches to one Apache Kafka, in one Spark
+All write the same Parquet files as a stream of few micro-batches to one Apache Kafka, in one Spark
 on two cores (local[2]), by turns, after a turn that does not count. Spark's own sink repeats
 records after failures. CPU is of Spark, with its Python processes, and of the broker.
 
@@ -40,7 +40,7 @@ from spark_examples.session import kafka_session
 from wirekafka.spark import Source
 
 PARTITIONS = 4
-FILES, FILES_OF_A_BATCH = 10, 2
+FILES = 10
 FORMS = ("kafka", "wirekafka", "wirekafka, at least once")
 CASES = [Case(200, codec) for codec in ("none", "zstd")]
 
@@ -51,6 +51,7 @@ def main() -> int:
     )
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--batches", type=int, default=5, choices=(1, 2, 5, 10))
     parser.add_argument("--only", choices=[case.name for case in CASES])
     parser.add_argument("--visible", action="store_true")
     arguments = parser.parse_args()
@@ -66,7 +67,14 @@ def main() -> int:
             cases = []
         for case in cases:
             fill(Path(scratch, case.name), case, arguments.records)
-            found = measure(spark, broker, Path(scratch), case, arguments.turns, arguments.records)
+            rows = (
+                spark.readStream.schema("key STRING, value BINARY")
+                .option("maxFilesPerTrigger", FILES // arguments.batches)
+                .parquet(str(Path(scratch, case.name)))
+            )
+            found = measure(
+                rows, broker, Path(scratch), case, turns=arguments.turns, records=arguments.records
+            )
             for line in lines(case, found, arguments.records):
                 print(line, flush=True)
     print(f"load at the end: {' '.join(f'{each:.1f}' for each in os.getloadavg())}")
@@ -91,7 +99,7 @@ def fill(directory: Path, case: Case, records: int) -> None:
 
 
 def measure(
-    spark: SparkSession, broker: Target, scratch: Path, case: Case, turns: int, records: int
+    rows: DataFrame, broker: Target, scratch: Path, case: Case, *, turns: int, records: int
 ) -> dict[str, list[Scan]]:
     """The runs of each sink, by turns."""
     found: dict[str, list[Scan]] = {form: [] for form in FORMS}
@@ -99,7 +107,7 @@ def measure(
         for form in FORMS if turn % 2 else reversed(FORMS):
             topic = f"sink-{case.codec}-{turn}-{FORMS.index(form)}"
             create(broker, topic)
-            run = timed(spark, broker, scratch, case, form, topic)
+            run = timed(rows, broker, scratch, case, form, topic)
             assert count_of(broker, topic) >= records, form
             delete(broker, topic)
             if turn:
@@ -108,18 +116,13 @@ def measure(
 
 
 def timed(
-    spark: SparkSession, broker: Target, scratch: Path, case: Case, form: str, topic: str
+    rows: DataFrame, broker: Target, scratch: Path, case: Case, form: str, topic: str
 ) -> Scan:
     """Write all files to a topic."""
     assert broker.process is not None
-    frame = (
-        spark.readStream.schema("key STRING, value BINARY")
-        .option("maxFilesPerTrigger", FILES_OF_A_BATCH)
-        .parquet(str(scratch / case.name))
-    )
     spark_before, broker_before = cpu_s(psutil.Process()), cpu_s(broker.process)
     started = time.perf_counter()
-    write(frame, broker, form, topic, scratch / "checkpoints" / topic, case.codec)
+    write(rows, broker, form, topic, scratch / "checkpoints" / topic, case.codec)
     return Scan(
         time.perf_counter() - started,
         cpu_s(psutil.Process()) - spark_before,
@@ -128,10 +131,10 @@ def timed(
 
 
 def write(
-    frame: DataFrame, broker: Target, form: str, topic: str, checkpoint: Path, codec: str
+    rows: DataFrame, broker: Target, form: str, topic: str, checkpoint: Path, codec: str
 ) -> None:
     """Run the stream until all that is available is written."""
-    writer = frame.writeStream.format(form.partition(",")[0])
+    writer = rows.writeStream.format(form.partition(",")[0])
     match form:
         case "wirekafka":
             writer = writer.option("transactional.id", topic)
