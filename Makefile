@@ -21,11 +21,11 @@ check:
 	@.venv/bin/python -m pytest -q -n 2 --dist worksteal \
 		-m "not long and not sweep and not campaign" --ignore tests/tables/iceberg $(PURE)
 
-# Without TEST: tests/ in two processes, compat_tests/, which waits for other programs more than it
-# computes, in three, then the tests that time, in one. SEEDS sets how many seeds each simulation
-# runs. A test that exceeds its time limit ends its process, which is replaced: it may hang in a
-# library that no signal interrupts.
-PARTS = -n 2 --dist worksteal --timeout-method thread
+# Without TEST: tests/, then compat_tests/, each in three processes for two cores, as their tests also
+# wait for other processes and for time to pass; then the tests that time, in one. SEEDS sets how
+# many seeds each simulation runs. A test that exceeds its time limit ends its process, which is
+# replaced: it may hang in a library that no signal interrupts.
+PARTS = -n 3 --dist worksteal --timeout-method thread
 FILES = -n 3 --dist loadfile -p tests.file_scheduling --timeout-method thread
 export WIREKAFKA_SEEDS := $(SEEDS)
 test:

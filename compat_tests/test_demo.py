@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from compat_tests.conftest import RunningBroker
 from spark_examples import demo
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,13 +78,6 @@ def test_a_wrong_address_is_reported_in_one_sentence() -> None:
     done = run("spark_examples.demo", "--bootstrap", "127.0.0.1:1")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "demo: no broker answers at 127.0.0.1:1."
-
-
-def test_a_missing_topic_is_reported_in_one_sentence(broker: RunningBroker, unique: str) -> None:
-    done = run("spark_examples.flight_delays", broker.bootstrap, "--flights", unique)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "flight_delays: the topic does not exist."
-    assert "\tat " not in done.stderr
 
 
 def test_set_up_names_the_missing_java_or_python(tmp_path: Path) -> None:

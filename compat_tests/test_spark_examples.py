@@ -193,6 +193,14 @@ def test_a_missing_topic_is_reported_in_one_sentence(
     assert said == f"{name}: the topic {unique} does not exist."
 
 
+def test_a_missing_topic_of_the_demo_is_reported_in_one_sentence(
+    bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = exit_message("flight_delays", monkeypatch, bootstrap, "--flights", unique)
+    assert said == "flight_delays: the topic does not exist."
+    assert "\tat " not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("name", swept(READ_ONE, every=3))
 def test_a_schema_that_does_not_fit_is_reported_in_one_sentence(
     name: str, bootstrap: str, new_topic: NewTopicName, monkeypatch: pytest.MonkeyPatch
@@ -235,6 +243,7 @@ def example_process(
     )
 
 
+@pytest.mark.campaign
 def test_jars_are_downloaded_although_maven_has_left_their_description(tmp_path: Path) -> None:
     artifact = tmp_path / ".m2/repository/org/slf4j/slf4j-api/2.0.16/slf4j-api-2.0.16.pom"
     artifact.parent.mkdir(parents=True)

@@ -2,6 +2,7 @@
 
 Load it with `-p tests.file_scheduling`. The files that took longest, by `tests/file_seconds.json`,
 start first: the processes then end at about the same time. `--record-seconds` writes that table.
+The files that use the warm JVM of a Spark session run in one process, so that one JVM gets warm.
 
 With pytest-xdist 3.8 a run waits for ever after a test process has died: the files that it had
 completed are assigned again, without tests, and a process that receives one of them reports nothing
@@ -22,10 +23,18 @@ from xdist.workermanage import WorkerController
 SECONDS = Path(__file__).with_name("file_seconds.json")
 """How long the tests of each file took; files that take less than ten seconds are omitted."""
 _LEAST_S = 10
+_PARTS = ("", "_clients", "_examples", "_faults", "_options", "_positions", "_security", "_source")
+IN_WARM_SPARK = frozenset(f"compat_tests/test_spark{part}.py" for part in _PARTS)
+"""The files whose tests share the JVM of a process with Spark; starting it takes 15 s of CPU."""
 
 
 class FileScheduling(LoadFileScheduling):
     """Runs the tests of a file in one process, those after a test that ended it in another one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        """The name of what is assigned to a process as a whole: a file, or all files of Spark."""
+        file = file_of(nodeid)
+        return "Spark" if file in IN_WARM_SPARK else file
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Remove a process that has ended; returns the test that ended it, if one did."""

@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.file_scheduling import pytest_collection_modifyitems, recorded_seconds
+from tests.file_scheduling import (
+    IN_WARM_SPARK,
+    FileScheduling,
+    pytest_collection_modifyitems,
+    recorded_seconds,
+)
 
 ROOT = Path(__file__).parent.parent
 FATAL = "import os\n\ndef test_before():\n    pass\n\ndef test_fatal():\n    os._exit(3)\n"
@@ -54,5 +59,13 @@ def test_files_that_took_longest_start_first() -> None:
     assert items == [first, last]
 
 
+def test_files_that_share_a_jvm_run_in_one_process() -> None:
+    scheduling = FileScheduling.__new__(FileScheduling)
+    scopes = {scheduling._split_scope(f"{file}::test_it") for file in IN_WARM_SPARK}
+    assert len(scopes) == 1
+    assert scheduling._split_scope("compat_tests/test_tls.py::test_it") not in scopes
+
+
 def test_recorded_files_exist() -> None:
-    assert [file for file in recorded_seconds() if not (ROOT / file).exists()] == []
+    named = {*recorded_seconds(), *IN_WARM_SPARK}
+    assert [file for file in named if not (ROOT / file).exists()] == []

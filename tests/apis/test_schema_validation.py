@@ -16,11 +16,12 @@ from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
-from wirekafka.config.options.schema_validation import BY_TOPIC
+from wirekafka.config.options.schema_validation import BY_RECORD, BY_TOPIC
 from wirekafka.errors import Error
 from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.replication.partition.schema_checks import (
     PATIENCE_MS,
+    ByMessage,
     SchemaChecks,
     SchemaUse,
     UnreachableRegistry,
@@ -96,6 +97,36 @@ def test_a_batch_with_one_unregistered_schema_is_refused_as_a_whole(kafka):
 def test_a_value_without_a_schema_id_is_refused_without_a_look_up(kafka, registry, value):
     assert refused(produce(kafka, batch(value))) == [(0, NO_SCHEMA)]
     assert registry.seen == []
+
+
+def test_each_protobuf_message_is_looked_up_where_it_has_a_subject(
+    kafka: InProcessBroker, registry: Registry
+) -> None:
+    """Other formats are looked up once for each schema, whatever their payloads begin with."""
+
+    def look_up(use: SchemaUse) -> str | ByMessage | None:
+        registry.seen.append(use)
+        if use.message is None:
+            return ByMessage() if use.reference == 7 else None
+        return None if use.message in ((0,), (1, 2)) else f"no message {use.message}"
+
+    kafka.broker.schema_refusal = SchemaChecks(look_up, sync_inline, kafka.clock).refusal
+    names = {"confluent_value_subject_name_strategy": BY_RECORD}
+    kafka.create("named", **OF_VALUES, **names)
+    good = [with_id(7, b"\0a"), with_id(7, b"\4\2\4b"), with_id(7, b"\0c")]
+    avro = [with_id(8, bytes([at])) for at in range(9)]
+    assert produce(kafka, batch(*good, *avro), "named").error_code == 0
+    assert [(each.reference, each.message) for each in registry.seen] == [
+        (7, None),
+        (7, (0,)),
+        (7, (1, 2)),
+        (8, None),
+    ]
+    bad = [with_id(7, payload) for payload in (b"\0a", b"\2\6", b"\x7f")]
+    assert refused(produce(kafka, batch(*bad), "named")) == [
+        (1, "no message (3,)"),
+        (2, "no message ()"),
+    ]
 
 
 def test_a_null_value_needs_no_schema(kafka, registry):

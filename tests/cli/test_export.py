@@ -19,7 +19,9 @@ from tests.cli.conftest import Run
 from tests.cli.test_records import read
 from tests.directories import contents
 from tests.eventually import eventually
+from tests.translation.topic_world import topic_world
 from wirekafka.cli import export
+from wirekafka.schemas.framing import with_id
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,36 @@ def test_a_topic_becomes_a_parquet_file(run: Run, directory: Path, tmp_path: Pat
     assert table.column_names[:2] == ["key", "value"] and table.column_names[-1] == "headers"
     assert table.column("value").to_pylist() == [value for _, _, value in contents.events()]
     assert [each.name for each in tmp_path.iterdir()] == ["events.parquet"]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
+def test_keys_and_values_are_exported_decoded(
+    run: Run, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = '{"type":"record","name":"R","fields":[{"name":"n","type":"int"}]}'
+    path = tmp_path / f"orders.{suffix}"
+    with topic_world(tmp_path) as world:
+        monkeypatch.setenv("WIREKAFKA_SCHEMA_REGISTRY", world.fake_registry.url)
+        id = world.register("orders-value", text)
+        world.create("orders")
+        world.produce("orders", [with_id(id, b"\x0a"), b"plain", None])
+        words = ("--decode", "--to-log-end")
+        outcome = run("export", str(tmp_path / "data"), "orders", str(path), *words)
+    assert outcome.status == 0
+    assert "offset 1: the value is shown as it is: it names no schema" in outcome.err
+    if suffix == "jsonl":
+        first, second, third = (json.loads(line) for line in path.read_text().splitlines())
+        assert (first["value"], first["value_schema"]["name"]) == ({"n": 5}, "R")
+        assert (second["value"], third["value"], first["key"]) == ("plain", None, "k")
+    elif suffix == "csv":
+        with path.open(newline="") as file:
+            assert [row["value"] for row in csv.DictReader(file)] == ['{"n": 5}', "plain", ""]
+    else:
+        table = pq.read_table(path)
+        assert table.column_names[-2:] == ["key_decoded", "value_decoded"]
+        assert "headers" not in table.column_names
+        assert table.column("value_decoded").to_pylist() == ['{"n": 5}', None, None]
+        assert table.column("value").to_pylist()[1:] == [b"plain", None]
 
 
 def test_a_part_by_time_and_offset_becomes_lines_of_json(

@@ -13,12 +13,15 @@ from pyiceberg.expressions import EqualTo
 from pyiceberg.io import load_file_io
 
 from tests.cli.conftest import Run
+from tests.registry.fake_registry import fake_registry
 from wirekafka.client.client import Client
+from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.log.checkpoints import uuid_text
+from wirekafka.metrics.table_status import TableState, TableStatus
 from wirekafka.tables.iceberg.catalog import open_catalog
 from wirekafka.translation.messages import LeaderRange
 from wirekafka.translation.settings import TableSettings
-from wirekafka.translation.status import TableState, TableStatus, write_statuses
+from wirekafka.translation.status_files import write_statuses
 from wirekafka.translation.topic_files import TopicFiles
 from wirekafka.translation.translator import TopicTranslator
 
@@ -31,6 +34,7 @@ OPTIONS = {
     "hold": False,
     "delete": False,
 }
+NO_REGISTRY: SchemaRegistry | None = None
 EQUAL = "The table equals the log.\n"
 
 
@@ -38,6 +42,7 @@ class TranslatedTopic:
     """A topic of the broker, and its table under a directory."""
 
     def __init__(self, run: Run, bootstrap: str, data: Path, name: str, path: Path) -> None:
+        self.options, self.registry = dict(OPTIONS), NO_REGISTRY
         self._run, self._bootstrap, self._data, self.name, self._path = (
             *(run, bootstrap, data),
             *(name, path),
@@ -63,11 +68,11 @@ class TranslatedTopic:
         translator = TopicTranslator(
             self.name,
             self.id,
-            TableSettings.of(OPTIONS),
+            TableSettings.of(self.options),
             files=files,
             catalog=self.catalog,
             namespace="redpanda",
-            registry=None,
+            registry=self.registry,
         )
         translator.translate({index: LeaderRange(0, end, 0) for index, end in ends.items()})
         files.close()
@@ -95,10 +100,37 @@ def test_a_table_is_compared_with_the_brokers_and_with_their_files(
     for words in ((), ("--data", str(data_directory))):
         printed = translated.call("verify", *words)
         assert printed.endswith(EQUAL)
-        assert ["1", "0", "3", "3", "3", "0", "0", "0", "0"] in map(str.split, printed.splitlines())
+        assert ["1", "0", "3", "3", "3", "0", "0", "0", "0", "0"] in map(
+            str.split, printed.splitlines()
+        )
     report = json.loads(translated.call("verify", "--json"))
     assert report["equal"] is True
     assert sum(each["records"] for each in report["partitions"]) == 3
+
+
+def test_typed_columns_are_compared_with_a_registry(
+    run: Run, bootstrap: str, data_directory: Path, topic: str, tmp_path: Path
+) -> None:
+    text = '{"type":"record","name":"R","fields":[{"name":"n","type":"string"}]}'
+    made = TranslatedTopic(run, bootstrap, data_directory, topic, tmp_path / "tables")
+    with fake_registry() as registry:
+        made.registry = SchemaRegistry(registry.url)
+        made.registry.register(f"{topic}-value", text)
+        made.options = {**OPTIONS, "mode": "value_schema_latest"}
+        mode = "wirekafka.table.mode=value_schema_latest"
+        assert run("configs", "alter", "topic", topic, "--set", mode).status == 0
+        made.produce("\x02a", "\x02b")
+        made.translate()
+        words = ("--schema-registry", registry.url)
+        assert made.call("verify", *words).endswith(EQUAL)
+        table = made.catalog.load_table(("redpanda", topic))
+        rows = table.scan(row_filter="n == 'b'").to_arrow()
+        other = pa.array(["other"], rows.schema.field("n").type)
+        table.overwrite(rows.set_column(1, "n", other), "n == 'b'")
+        assert made.call("verify").endswith(EQUAL), "values are compared with a registry only"
+        outcome = run("tables", "verify", topic, "--tables", made.url, *words)
+    assert outcome.status == 1
+    assert f"{topic}: partition 1, offset 1: changed: n" in outcome.out
 
 
 def test_brokers_say_how_a_table_is_written_that_is_compared_with_files(

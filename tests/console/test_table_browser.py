@@ -13,7 +13,7 @@ from tests.console.test_table_pages import HOSTILE, Tables
 from tests.console.walk import NARROW, WIDE, Walk
 from wirekafka import Broker
 from wirekafka.config.table_place import TablePlace
-from wirekafka.translation.status import TableState, TableStatus
+from wirekafka.metrics.table_status import TableState, TableStatus
 
 pytestmark = pytest.mark.skipif(executable() is None, reason="no Chromium is installed")
 

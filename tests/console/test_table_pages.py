@@ -19,6 +19,7 @@ from wirekafka.client.client import Client
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.table_place import TablePlace
 from wirekafka.log.checkpoints import uuid_text
+from wirekafka.metrics.table_status import TableState, TableStatus
 from wirekafka.tables.iceberg.catalog import open_catalog
 from wirekafka.tables.iceberg.layout import (
     DEAD_LETTER_COLUMNS,
@@ -28,7 +29,7 @@ from wirekafka.tables.iceberg.layout import (
 from wirekafka.tables.iceberg.topic_table import TopicTable
 from wirekafka.testing import Allow
 from wirekafka.translation import table_preview
-from wirekafka.translation.status import TableState, TableStatus, write_statuses
+from wirekafka.translation.status_files import write_statuses
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 USERS = {"ann": "ann's secret"}

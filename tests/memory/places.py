@@ -176,7 +176,9 @@ STORED: Mapping[str, str] = {
         "RegistryState._subjects _Context.by_id _Context.by_stored_guid _Context.ids"
     ),
     "registry/writer.py": "MemoryWriter.entries",
-    "server/tabling/feed.py": "TableFeed._topics TableFeed.deleted TableFeed.led",
+    "server/tabling/feed.py": (
+        "TableFeed._topics TableFeed.deleted TableFeed.led TableFeed._marks TableFeed._doubtful"
+    ),
     "server/tabling/tabling.py": "Tabling.reports Tabling._ends Tabling._released",
 }
 """Of topics, groups, offsets, transactions, ACLs and other state that the cluster stores: it takes
@@ -218,6 +220,7 @@ OWN: Mapping[str, str] = {
     "server/peers/broker_links.py": "BrokerLinks._peers",
     "schemas/json/dialects.py": "_meta_validator",
     "schemas/json/validation.py": "validator_class",
+    "config/own.py": "RegistryAccess.ssl",
     "config/table_place.py": "TablePlace.catalog_properties",
     "server/connections/error_counts.py": "_known",
     "server/background/housekeeping.py": (

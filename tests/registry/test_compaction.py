@@ -39,6 +39,26 @@ def test_what_compaction_leaves_is_the_same_registry(seed: int) -> None:
             assert [_without_times(again(line).body) for line in READS] == expected
 
 
+def test_an_id_is_never_given_again_whatever_was_compacted() -> None:
+    """Compaction leaves the newest record of the topic alone, which has the highest ids."""
+    entries: Sequence[Entry] = ()
+    given: list[int] = []
+    for context in ("", ":.c:"):
+        for number in range(6):
+            with Rest(MemoryWriter(entries)).connected() as rest:
+                subject = f"{context}s{number}"
+                given.append(rest.register(subject, record(name=f"R{number}")))
+                for query in ("", "?permanent=true"):
+                    assert rest(f"DELETE /subjects/{subject}{query}").status == 200
+                if number % 2:  # Others write, too.
+                    rest("PUT /config", {"compatibility": "NONE"})
+                written = rest.writer.entries
+            newest = {entry.key: offset for offset, entry in enumerate(written)}
+            entries = [written[at] for at in sorted(newest.values()) if written[at].value][:-1]
+            entries = [*entries, written[-1]]
+    assert given == [1, 2, 3, 4, 5, 6] * 2
+
+
 def change(rest: Rest, chance: random.Random) -> int:
     """Any change; most are allowed, as the registry is at the time."""
     subject, version = chance.choice(SUBJECTS), chance.choice((1, 2, 3, "latest"))

@@ -148,6 +148,14 @@ def test_requests_and_credentials_go_to_the_elected_address_alone(broker: wireka
             taking_part.join()
 
 
+def test_a_leader_is_elected_whatever_the_brokers_least_session_timeout() -> None:
+    with (
+        wirekafka.Broker(group_min_session_timeout_ms=11_000) as broker,
+        registry(broker.bootstrap_servers) as url,
+    ):
+        assert ask(url, "PUT", "/config", {"compatibility": "FULL"}).status == 200
+
+
 def test_a_registry_starts_and_ends_without_requests(broker: wirekafka.Broker) -> None:
     with registry(broker.bootstrap_servers) as url:
         assert ask(url, "GET", "/subjects").body == []

@@ -1,5 +1,7 @@
 """Configurations, modes, contexts and aliases, request by request."""
 
+import json
+
 import pytest
 
 from tests.registry.rest import Answer, Rest, record, refused
@@ -62,8 +64,8 @@ def test_a_change_leaves_the_other_settings(rest: Rest) -> None:
         ("PUT /config", {"colour": 1}, refused(422, 422, "Unrecognized field: colour")),
         (
             "PUT /config",
-            {"compatibilityPolicy": "LENIENT"},
-            refused(422, 422, "This registry has compatibilityPolicy STRICT only"),
+            {"compatibilityPolicy": "CASUAL"},
+            refused(422, 422, "Invalid compatibility policy. Valid values are strict and lenient"),
         ),
         (
             "PUT /config",
@@ -81,6 +83,38 @@ def test_a_change_leaves_the_other_settings(rest: Rest) -> None:
 )
 def test_settings_that_are_refused(rest: Rest, line: str, body: object, expected: Answer) -> None:
     assert rest(line, body) == expected
+
+
+def test_the_lenient_policy_lets_optional_properties_of_json_come_and_go(rest: Rest) -> None:
+    def json_schema(**properties: str) -> str:
+        types = {name: {"type": each} for name, each in properties.items()}
+        return json.dumps({"type": "object", "properties": types})
+
+    def registered(subject: str, **properties: str) -> int:
+        body = {"schema": json_schema(**properties), "schemaType": "JSON"}
+        checked = rest(f"POST /compatibility/subjects/{subject}/versions", body).body
+        status = rest(f"POST /subjects/{subject}/versions", body).status
+        assert checked["is_compatible"] is (status == 200)
+        return status
+
+    for subject in ("strict", "lenient"):
+        rest(f"PUT /config/{subject}", {"compatibility": "FULL_TRANSITIVE"})
+        assert registered(subject, a="string") == 200
+    assert rest("PUT /config/lenient", {"compatibilityPolicy": "lenient"}).body == {
+        "compatibilityPolicy": "LENIENT"
+    }
+    assert registered("strict", a="string", b="string") == 409
+    assert registered("lenient", a="string", b="string") == 200
+    assert registered("lenient", b="string") == 200
+    assert registered("lenient", b="integer") == 409
+    rest("PUT /config/lenient", {"compatibilityPolicy": None})
+    assert registered("lenient", b="string", c="string") == 409
+
+
+def test_the_lenient_policy_changes_nothing_for_avro(rest: Rest) -> None:
+    rest("PUT /config/s", {"compatibilityPolicy": "LENIENT"})
+    rest.register("s", A)
+    assert rest("POST /subjects/s/versions", {"schema": B}).status == 409
 
 
 def test_a_subject_in_read_only_mode_is_not_written(rest: Rest) -> None:

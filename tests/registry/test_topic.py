@@ -9,8 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 import wirekafka
-from tests.eventually import eventually_async
+from tests.eventually import eventually, eventually_async
 from tests.registry.instances import entry_of, instance
+from tests.registry.rest import record
+from tests.registry.servers import ask, registry
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.transactions import TransactionalProducer
 from wirekafka.codec.record import Record
@@ -112,3 +114,25 @@ def test_ten_thousand_schemas_are_loaded_within_two_seconds(broker: wirekafka.Br
     follower.load()
     assert time.process_time() - began_s < 2
     assert len(follower.state.subjects()) == 10_000
+
+
+def test_the_newest_record_has_the_ids_that_no_other_record_has() -> None:
+    with wirekafka.Broker() as own:
+
+        def newest_header() -> list[tuple[str, bytes | None]]:
+            return list(own.records(TOPIC)[-1].headers)
+
+        with registry(own.bootstrap_servers) as url:
+            for number in (1, 2):
+                body = {"schema": record(name=f"R{number}")}
+                assert ask(url, "POST", f"/subjects/s{number}/versions", body).body["id"] == number
+            assert newest_header() == []
+            for query in ("", "?permanent=true"):
+                assert ask(url, "DELETE", f"/subjects/s2{query}").status == 200
+            assert newest_header() == [("wirekafka.given-ids", b'{".":2}')]
+        with registry(own.bootstrap_servers) as url:
+            eventually(lambda: len(own.records(TOPIC)) >= 7)
+            eventually(lambda: newest_header() == [("wirekafka.given-ids", b'{".":2}')])
+            body = {"schema": record(name="R3")}
+            assert ask(url, "POST", "/subjects/s3/versions", body).body["id"] == 3
+            assert newest_header() == []

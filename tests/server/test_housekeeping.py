@@ -25,7 +25,7 @@ from wirekafka.replication.partition.replica import Leadership
 from wirekafka.server.background.housekeeping import Housekeeping
 from wirekafka.server.node import Node
 
-DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
 
 
 @pytest.fixture
@@ -62,16 +62,16 @@ def append(kafka: InProcessBroker, *values: bytes, topic: str = "t") -> None:
 
 
 def test_retention_by_time_deletes_old_segments(kafka: InProcessBroker) -> None:
-    kafka.create("t", retention_ms=str(DAY_MS), segment_ms=str(DAY_MS // 2))
+    kafka.create("t", retention_ms=str(HOUR_MS), segment_ms=str(HOUR_MS // 2))
 
     async def scenario() -> None:
         housekeeping = Housekeeping(kafka.broker, list)
         housekeeping.start()
         append(kafka, b"old")
-        await advance(kafka, DAY_MS, 300_000)
+        await advance(kafka, HOUR_MS, 300_000)
         append(kafka, b"new")
         assert kafka.partition("t").log.start_offset == 0
-        await advance(kafka, DAY_MS // 2, 300_000)
+        await advance(kafka, HOUR_MS // 2, 300_000)
         assert kafka.partition("t").log.start_offset == 1
         housekeeping.stop()
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.certificates import Authority
 from tests.manual_clock import ManualClock
 from tests.registry.fake_registry import FakeRegistry, Fault, fake_registry
 from wirekafka.client.schema_registry import SchemaRegistry
@@ -15,8 +18,8 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options.schema_validation import BY_RECORD, BY_TOPIC, BY_TOPIC_AND_RECORD
 from wirekafka.config.own import RegistryAccess, schema_registry
-from wirekafka.replication.partition.schema_checks import SchemaUse, UnreachableRegistry
-from wirekafka.schemas.schema import SchemaReference
+from wirekafka.replication.partition.schema_checks import ByMessage, SchemaUse, UnreachableRegistry
+from wirekafka.schemas.schema import Format, SchemaReference
 from wirekafka.server.schema_look_ups import SchemaLookUps
 
 ORDER = json.dumps({"type": "record", "name": "shop.Order", "fields": []})
@@ -69,6 +72,36 @@ def test_a_schema_must_be_registered_for_the_subject_of_the_strategy(
     assert look_ups.reason(use(reference, strategy)) is None
 
 
+SHOP = """syntax = "proto3"; package shop;
+message Order { message Line { int32 id = 1; } }
+message Refund { int32 id = 1; }"""
+
+
+@pytest.mark.parametrize("by_guid", [False, True])
+@pytest.mark.parametrize(
+    ("message", "subject"),
+    [((0,), "shop.Order"), ((0, 0), "shop.Order.Line"), ((1,), "shop.Refund")],
+)
+def test_each_message_of_protobuf_has_a_subject_of_its_own(
+    registry: FakeRegistry,
+    look_ups: SchemaLookUps,
+    by_guid: bool,
+    message: tuple[int, ...],
+    subject: str,
+) -> None:
+    with SchemaRegistry(registry.url, user="reader", password="secret") as client:
+        id = client.register("another", SHOP, Format.PROTOBUF)
+        general = use(registry.guid(id) if by_guid else id, BY_RECORD)
+        assert look_ups.reason(general) == ByMessage()
+        reason = look_ups.reason(general._replace(message=message))
+        assert isinstance(reason, str) and reason.endswith(f"registered for subject {subject}")
+        client.register(subject, SHOP, Format.PROTOBUF)
+    assert look_ups.reason(general._replace(message=message)) is None
+    for wrong in ((), (7,), (0, 0, 0)):
+        reason = look_ups.reason(general._replace(message=wrong))
+        assert isinstance(reason, str) and "has no name to be registered by" in reason
+
+
 def test_keys_have_a_subject_of_their_own(registry, look_ups):
     id = register(registry, "orders-key")
     assert look_ups.reason(use(id, is_key=True)) is None
@@ -114,6 +147,10 @@ def test_a_registry_that_is_gone_says_nothing_about_schemas(registry, look_ups):
             {URL: "http://r:8081", CREDENTIALS: "USER_INFO", USER: "u:p:w"},
             RegistryAccess("http://r:8081", "u", "p:w"),
         ),
+        (
+            {URL: "https://r:8081", "confluent.ssl.truststore.location": "/ca.pem"},
+            RegistryAccess("https://r:8081", ssl={"ssl.truststore.location": "/ca.pem"}),
+        ),
     ],
 )
 def test_the_registry_and_its_user_are_settings_of_the_broker(settings, access):
@@ -134,6 +171,35 @@ def test_other_credentials_are_refused_without_naming_them(settings):
     with pytest.raises(ConfigError) as refused:
         schema_registry(BrokerConfig.of({URL: "http://r:8081", **settings}).sources)
     assert "expected" in str(refused.value)
+
+
+def test_the_authority_of_the_registry_is_a_setting_of_the_broker(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.issue("CN=registry", "127.0.0.1").pem())
+    trusted = {
+        "confluent.ssl.truststore.type": "PEM",
+        "confluent.ssl.truststore.location": str(authority.file),
+    }
+    with fake_registry(tls=context) as registry:
+        for settings, reason in (
+            (trusted, "which the schema registry does not know"),
+            ({}, "certificate"),
+        ):
+            access = schema_registry(BrokerConfig.of({URL: registry.url, **settings}).sources)
+            assert access is not None
+            opened = SchemaLookUps(access, ManualClock())
+            try:
+                assert reason in str(opened.reason(use(1)))
+            except UnreachableRegistry as error:
+                assert reason in str(error)
+            opened.stop()
+
+
+def test_a_wrong_store_names_the_option() -> None:
+    access = RegistryAccess("https://r:8081", ssl={"ssl.truststore.location": "/no/such/file"})
+    with pytest.raises(ConfigError, match=r"ssl\.truststore"):
+        SchemaLookUps(access, ManualClock())
 
 
 def test_a_url_that_is_none_is_refused():

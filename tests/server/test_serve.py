@@ -14,6 +14,7 @@ import pytest
 
 from tests.in_process import batch
 from tests.raw_client import RawClient
+from tests.repetitions import swept
 from tests.server.serving import Serving
 from wirekafka.codec.batch import batches
 from wirekafka.protocol.api_versions import ApiVersionsRequest
@@ -245,7 +246,10 @@ def test_the_environment_names_the_cluster_of_a_new_directory(data: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "id", ["MkU3OEVBNTcwNTJENTM2Qk", "test-cluster", "MkU3OEVBNTcwNTJENTM2Qg==", r"a: \b #!"]
+    "id",
+    swept(
+        [r"a: \b #!", "MkU3OEVBNTcwNTJENTM2Qk", "test-cluster", "MkU3OEVBNTcwNTJENTM2Qg=="], every=4
+    ),
 )
 def test_any_cluster_id_is_kept_as_given(data: Path, id: str) -> None:
     """Such as one of 22 letters with bits that no UUID has, which many compose files set."""

@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError
 
 from tests.registry.servers import ask
-from wirekafka import Broker
+from tests.testing.test_schema_validation import outcome
+from wirekafka import Broker, Cluster
 from wirekafka.testing import Allow
 
 FULL, NONE = {"compatibility": "FULL"}, {"compatibility": "NONE"}
@@ -56,6 +58,28 @@ def test_requests_of_the_registry_are_neither_recorded_nor_disturbed() -> None:
 def test_a_registry_serves_beside_a_broker_in_a_child_process() -> None:
     with Broker(schema_registry=True, process=True) as broker:
         assert ask(broker.schema_registry_url, "PUT", "/config", FULL).status == 200
+
+
+def test_a_cluster_has_a_registry_that_its_brokers_validate_by() -> None:
+    validated = {"confluent.value.schema.validation": "true"}
+    schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
+    with Cluster(2, schema_registry=True) as cluster:
+        cluster.create_topic("orders", replication_factor=2, config=validated)
+        cluster.schemas.register("orders-value", schema)
+        value = cluster.schemas.encoded("orders-value", {"n": 5})
+        url = cluster.schema_registry_url
+        restarted = cluster.leader("orders", 0)
+        cluster.restart(restarted)
+        cluster.move_leader("orders", 0, restarted)
+        assert outcome(cluster, "orders", value) == 0
+        assert outcome(cluster, "orders", b"no schema") == KafkaError.INVALID_RECORD
+        [stored] = cluster.records("orders")
+        assert cluster.schemas.decoded(stored).value == {"n": 5}
+        assert ask(url, "PUT", "/config/a", FULL).status == 200
+        cluster.reset()
+        assert ask(url, "GET", "/subjects").body == []
+    with Cluster(1) as cluster, pytest.raises(RuntimeError, match="this cluster has no schema reg"):
+        cluster.schema_registry_url  # noqa: B018
 
 
 def test_users_of_the_broker_log_in_to_the_registry() -> None:

@@ -11,7 +11,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from tests.eventually import eventually
-from wirekafka import Broker
+from wirekafka import Broker, Cluster
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 OTHER = {"type": "record", "name": "Other", "fields": []}
@@ -24,7 +24,9 @@ BY_RECORD = {
 }
 
 
-def outcome(broker: Broker, topic: str, value: bytes | None, user: str | None = None) -> int:
+def outcome(
+    broker: Broker | Cluster, topic: str, value: bytes | None, user: str | None = None
+) -> int:
     """Produce a record by a stock producer; the error code, 0 if the record is stored."""
     reports: list[KafkaError | None] = []
     producer = Producer({**broker.client_config(user=user), "message.timeout.ms": 20_000})

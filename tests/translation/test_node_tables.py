@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.translation.topic_world import NAMESPACE, OPTIONS, TopicWorld, topic_world
+from wirekafka.metrics.table_status import DeletableTable, TableState, TableStatus
 from wirekafka.translation.messages import Assignment, TopicAssignment
 from wirekafka.translation.node_tables import NodeTables
 from wirekafka.translation.problems import TableRetrying
-from wirekafka.translation.status import TableState, TableStatus
 from wirekafka.translation.translator import TopicTranslator
 
 
@@ -25,6 +25,8 @@ class Tables:
         self.now_s = 1_000.0
         self.reported: list[tuple[str, TableState, str | None, dict[int, int]]] = []
         self.options: dict[str, dict[str, Any]] = {}
+        self.deletable: list[DeletableTable] = []
+        self.marks: dict[str, str] = {}
         self.tables = NodeTables(
             files=world.files,
             committed_ends=world.committed_ends,
@@ -36,7 +38,10 @@ class Tables:
             now_ms=lambda: int(self.now_s * 1_000),
         )
 
-    def _report(self, status: TableStatus) -> None:
+    def _report(self, status: TableStatus | DeletableTable) -> None:
+        if isinstance(status, DeletableTable):
+            self.deletable.append(status)
+            return
         self.reported.append((status.topic, status.state, status.error, dict(status.ends)))
 
     def assign(self, *topics: str, deleted: tuple[tuple[str, str], ...] = ()) -> None:
@@ -48,6 +53,7 @@ class Tables:
                         self.world.ids[topic],
                         {**OPTIONS, **self.options.get(topic, {})},
                         self.world.ranges(topic),
+                        self.marks.get(topic),
                     )
                     for topic in topics
                 ),
@@ -183,6 +189,50 @@ def test_the_table_of_a_topic_that_was_deleted_before_this_process_is_dropped(
     assert not world.catalog().table_exists((NAMESPACE, "t"))
 
 
+def test_tables_that_go_with_their_topics_are_found_by_a_later_process(
+    world: TopicWorld, tables: Tables
+) -> None:
+    for topic in ("kept", "t"):
+        world.create(topic)
+        world.produce(topic, [b"a"])
+    tables.marks["t"] = "cluster@7"
+    tables.assign("kept", "t")
+    tables.run()
+    later = Tables(world)
+    later.run()
+    assert later.deletable == [DeletableTable("t", world.ids["t"], "cluster@7")]
+    assert later.tables.next_due_s() is None, "they are looked at once"
+
+
+def test_a_mark_comes_and_goes_with_the_option_of_the_topic(
+    world: TopicWorld, tables: Tables
+) -> None:
+    world.create("t")
+    for mark, found in (("c@7", ["c@7"]), ("c@9", ["c@7"]), (None, [])):
+        now = Tables(world)
+        now.marks = {} if mark is None else {"t": mark}
+        now.assign("t")
+        now.tables.turn()
+        later = Tables(world)
+        later.run()
+        assert [each.mark for each in later.deletable] == found
+
+
+def test_a_table_that_lost_its_files_keeps_no_other_from_being_found(
+    world: TopicWorld, tables: Tables
+) -> None:
+    for topic in ("a", "b"):
+        world.create(topic)
+        tables.marks[topic] = "c@7"
+    tables.assign("a", "b")
+    tables.run()
+    metadata = world.catalog().load_table((NAMESPACE, "a")).metadata_location
+    Path(metadata.removeprefix("file://")).unlink()
+    later = Tables(world)
+    later.run()
+    assert [each.topic for each in later.deletable] == ["b"]
+
+
 def test_an_error_of_the_code_is_reported_and_tried_again(
     world: TopicWorld, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,7 +291,7 @@ def test_an_error_of_the_code_in_maintenance_or_a_drop_ends_no_other_work(
     world.create("t")
     tables.assign("t")
     monkeypatch.setattr("wirekafka.translation.node_tables.Maintenance.step", lambda *_: 1 // 0)
-    monkeypatch.setattr("wirekafka.translation.node_tables.drop_table", lambda *_: 1 // 0)
+    monkeypatch.setattr("wirekafka.translation.node_tables.drop_tables", lambda *_: 1 // 0)
     monkeypatch.setattr("wirekafka.translation.node_tables.Maintenance.is_due", lambda *_: True)
     tables.run(most=2)
     tables.assign("t", deleted=(("u", "none"),))

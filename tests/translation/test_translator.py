@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.registry.fake_registry import Fault
+from tests.tables.typed.avro_generated import zigzag
 from tests.translation.topic_world import (
     CUSTOMER,
     NAMESPACE,
@@ -17,8 +18,9 @@ from tests.translation.topic_world import (
     TopicWorld,
     topic_world,
 )
-from wirekafka.client.schema_registry import SchemaRegistry
+from wirekafka.client.schema_registry import RegisteredSchema, SchemaRegistry
 from wirekafka.schemas.avro.schema import parse
+from wirekafka.schemas.framing import with_id
 from wirekafka.translation import translator as translator_module
 from wirekafka.translation.problems import TablePaused, TableRetrying
 
@@ -139,6 +141,115 @@ def test_values_that_do_not_decode_are_dead_letters_with_their_reason(world: Top
     assert [row["offset"] for row in dead] == [0, 2, 4]
     assert dead[0]["value"] == b"no prefix" and "no schema id" in dead[0]["error"]
     assert "no schema 999" in dead[2]["error"]
+
+
+@pytest.mark.parametrize("transform", ["hour", "day", "identity", "month", "bucket"])
+@pytest.mark.parametrize("logical", ["timestamp-millis", "local-timestamp-micros", "date"])
+def test_a_time_that_no_partition_can_have_is_a_dead_letter(
+    world: TopicWorld, transform: str, logical: str
+) -> None:
+    """A time is refused only if the table has partitions by its date."""
+    if (transform, logical) == ("hour", "date"):
+        pytest.skip("a date has no hour")
+    last = {
+        "timestamp-millis": 253_402_300_799_999,
+        "local-timestamp-micros": 253_402_300_799_999_999,
+        "date": 2_932_896,
+    }[logical]
+    at = {"type": "int" if logical == "date" else "long", "logicalType": logical}
+    field = {"name": "at", "type": ["null", at], "default": None}
+    text = json.dumps({"type": "record", "name": "Event", "fields": [field]})
+    id = world.register("t-value", text)
+    world.create("t")
+    world.produce_encoded("t", id, [b"\0", *(b"\2" + zigzag(time) for time in (0, last, last + 1))])
+    term = "bucket(4, at)" if transform == "bucket" else f"{transform}(at)"
+    spec = "(at)" if transform == "identity" else f"({term})"
+    progress = world.translate(world.translator("t", mode=TYPED, partition_spec=spec))
+    if transform in ("month", "bucket"):
+        assert (progress.rows, progress.dead_letters) == (4, 0)
+        return
+    assert (progress.rows, progress.dead_letters) == (3, 1)
+    [dead] = world.rows("t~dlq")
+    assert dead["offset"] == 3
+    assert dead["error"] == (
+        f"at is not of the years 1 to 9999, and the table is partitioned by {transform} of it"
+    )
+
+
+def test_an_id_that_a_late_registry_does_not_know_yet_is_awaited(world: TopicWorld) -> None:
+    world.create("t", partitions=2)
+    id = world.register("t-value", CUSTOMER)
+    value = with_id(id, b"\2a")
+    world.produce("t", [value, with_id(id + 1, b"\2b\0"), value])
+    world.produce("t", [value], 1)
+    translator = world.translator("t", mode=TYPED, unknown_for_s=30)
+    progress = world.translate(translator)
+    assert (progress.rows, progress.dead_letters, progress.has_more) == (2, 0, True)
+    world.produce("t", [value], 1)
+    assert world.translate(translator).rows == 1, "the other partition goes on"
+    with pytest.raises(TableRetrying, match=f"has no schema {id + 1}: it is awaited for 30 s"):
+        world.translate(translator)
+    assert world.register("t-value", WITH_AGE) == id + 1
+    assert world.translate(translator).rows == 2
+    assert world.values("t", "name")[:3] == [(0, "a"), (1, "b"), (2, "a")]
+
+
+def test_an_id_that_stays_unknown_is_a_dead_letter_in_the_end(world: TopicWorld) -> None:
+    world.create("t")
+    id = world.register("t-value", CUSTOMER)
+    value, unknown = with_id(id, b"\2a"), with_id(999, b"")
+    world.produce("t", [unknown, value])
+    translator = world.translator("t", mode=TYPED, unknown_for_s=30)
+    with pytest.raises(TableRetrying):
+        world.translate(translator)
+    world.produce("t", [unknown, value])
+    world.clock.advance(30_000)
+    progress = world.translate(translator)
+    assert (progress.rows, progress.dead_letters) == (1, 1), "later records wait for their part"
+    with pytest.raises(TableRetrying):
+        world.translate(translator)
+    world.clock.advance(30_000)
+    progress = world.translate(translator)
+    assert (progress.rows, progress.dead_letters, progress.has_more) == (1, 1, False)
+
+
+def test_a_turn_looks_up_a_limited_number_of_schemas_and_keeps_what_is_done(
+    world: TopicWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wirekafka.translation.schemas._MOST_LOOK_UPS", 3)
+    world.create("t", partitions=2)
+    id = world.register("t-value", CUSTOMER)
+    unknown = [with_id(9_000 - at, b"") for at in range(7)]
+    world.produce("t", unknown)
+    world.produce("t", [with_id(id, b"\2a")], 1)
+    translator = world.translator("t", mode=TYPED)
+    turns = [world.translate(translator) for _ in range(3)]
+    assert [(each.rows, each.dead_letters, each.has_more) for each in turns] == [
+        (0, 3, True),
+        (1, 2, True),
+        (0, 2, False),
+    ]
+    assert (
+        len([path for path in world.fake_registry.paths if "/ids/9" in path or "/ids/8" in path])
+        == 7
+    )
+
+
+def test_a_slow_registry_ends_a_turn_early(
+    world: TopicWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create("t")
+    world.produce("t", [with_id(9_000 + at, b"") for at in range(4)])
+    translator = world.translator("t", mode=TYPED)
+    schema_of = world.registry.schema
+
+    def slow(id: int) -> RegisteredSchema:
+        world.clock.advance(16_000)
+        return schema_of(id)
+
+    monkeypatch.setattr(world.registry, "schema", slow)
+    turns = [world.translate(translator) for _ in range(2)]
+    assert [(each.dead_letters, each.has_more) for each in turns] == [(2, True), (2, False)]
 
 
 def test_dead_letters_can_be_dropped(world: TopicWorld) -> None:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import io
+import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
+import fastavro
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog
 
+from tests.registry.fake_registry import fake_registry
 from tests.translation.example_tables import TYPED, MemoryLog, Row, catalog_in, record, row, stored
 from tests.translation.topic_world import TopicWorld, topic_world
+from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.codec.record import Record, encode_batch
+from wirekafka.reader import DataLost, Split
+from wirekafka.schemas.framing import with_id
 from wirekafka.translation.comparison import log_windows
+from wirekafka.translation.comparison.log_values import LogValues
 from wirekafka.translation.comparison.stored_rows import StoredRows
+from wirekafka.translation.schemas import TopicSchemas
 from wirekafka.translation.translator import TopicTranslator
 from wirekafka.translation.verification import Claim, VerificationReport, verify
 
@@ -39,9 +52,11 @@ def compared(
     records: Sequence[Row] = RECORDS,
     *,
     starts: dict[int, int] | None = None,
+    claimed_starts: dict[int, int] | None = None,
     **claimed: object,
 ) -> VerificationReport:
-    claim = Claim(topic="t", **({"marks": MARKS} | claimed))  # type: ignore[arg-type]
+    known = {"marks": MARKS, "starts": claimed_starts or {}}
+    claim = Claim(topic="t", **(known | claimed))  # type: ignore[arg-type]
     return verify(MemoryLog(records, starts), claim, stored(catalog, rows))
 
 
@@ -260,7 +275,9 @@ def world(tmp_path: Path) -> Iterator[TopicWorld]:
         yield world
 
 
-def verified(world: TopicWorld, translator: TopicTranslator, **claimed: bool) -> VerificationReport:
+def verified(
+    world: TopicWorld, translator: TopicTranslator, values: LogValues | None = None, **claimed: bool
+) -> VerificationReport:
     """What a translator has written, compared with the log's files."""
     table, *letters = translator.tables
     claim = Claim(
@@ -270,7 +287,7 @@ def verified(world: TopicWorld, translator: TopicTranslator, **claimed: bool) ->
         **claimed,
     )
     rows = [StoredRows(each.table) for each in translator.tables]
-    return verify(world.files.reader, claim, *rows)
+    return verify(world.files.reader, claim, *rows, values=values)
 
 
 def test_translated_records_are_equal_to_the_log(world: TopicWorld) -> None:
@@ -295,6 +312,105 @@ def test_translated_records_are_equal_to_the_log(world: TopicWorld) -> None:
         "1970-01-01 00:00:00+00:00",
         "None",
     ]
+
+
+PART = {
+    "type": "record",
+    "name": "Part",
+    "fields": [
+        {"name": "weight", "type": "double"},
+        {"name": "from", "type": {"type": "int", "logicalType": "date"}},
+    ],
+}
+FIELDS = [
+    {"name": "name", "type": "string"},
+    {"name": "level", "type": ["null", "float"], "default": None},
+    {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}, "default": 0},
+    {"name": "parts", "type": ["null", {"type": "array", "items": PART}], "default": None},
+    {"name": "id", "type": {"type": "string", "logicalType": "uuid"}, "default": ""},
+]
+
+
+def _measured(*fields: object) -> str:
+    return json.dumps({"type": "record", "name": "Measured", "fields": fields})
+
+
+def _encoded(text: str, **value: object) -> bytes:
+    """A payload by a schema without logical types, so that any number is a time."""
+    plain = text.replace('"logicalType"', '"comment"')
+    buffer = io.BytesIO()
+    fastavro.schemaless_writer(buffer, fastavro.parse_schema(json.loads(plain)), value)
+    return buffer.getvalue()
+
+
+def test_typed_columns_are_equal_to_the_values_of_the_log(world: TopicWorld) -> None:
+    older, newer = _measured(FIELDS[0]), _measured(*FIELDS)
+    ids = [world.register("t-value", each) for each in (older, newer)]
+    parts = [{"weight": math.nan, "from": 0}, {"weight": 1.5, "from": 1 << 30}]
+    far_us = 1 << 60  # Beyond the year 9999.
+    values = [
+        {"name": "b", "level": math.nan, "at": far_us, "parts": parts, "id": str(UUID(int=7))},
+        {"name": "c", "level": 0.5, "at": -5, "parts": [], "id": str(UUID(int=8))},
+        {"name": "d", "level": None, "at": 0, "parts": None, "id": str(UUID(int=9))},
+    ]
+    records = [
+        with_id(ids[0], _encoded(older, name="a")),
+        *(with_id(ids[1], _encoded(newer, **each)) for each in values),
+        None,
+        b"no prefix",
+        with_id(999, b""),
+    ]
+    world.create("t")
+    translator = world.translator("t", mode="value_schema_id_prefix")
+    for some in (records[:2], records[2:]):  # pyiceberg cannot write the first ones again.
+        world.produce("t", some)
+        world.translate(translator)
+
+    def differences(registry: SchemaRegistry, undecoded: int) -> list[str]:
+        for opened in translator.tables:
+            opened.refresh()
+        rows = StoredRows(translator.tables[0].table)
+        values = LogValues(TopicSchemas(registry), rows.value_type, rows.renames)
+        report = verified(world, translator, values, compares_values=False)
+        assert [each.undecoded for each in report.partitions] == [undecoded]
+        return texts(report)
+
+    assert differences(world.registry, 0) == []
+    table = translator.tables[0].table
+    changed = table.scan(row_filter="name == 'c'").to_arrow()
+    for name, value in (("name", "C"), ("parts", parts[:1])):
+        column = pa.array([value], changed.schema.field(name).type)
+        changed = changed.set_column(changed.column_names.index(name), name, column)
+    table.overwrite(changed, "name == 'c'")
+    found = ["t: partition 0, offset 2: changed: name, parts"]
+    assert differences(world.registry, 0) == found
+    with fake_registry() as empty:
+        assert differences(SchemaRegistry(empty.url), 4) == []
+
+
+def test_records_that_were_deleted_before_the_table_began_are_not_missing(catalog: Catalog) -> None:
+    """Files have deleted records until the broker removes or notes them."""
+    late = [each for each in RECORDS if each["offset"] >= 5]
+    assert not compared(catalog, rows_of(late)).is_equal
+    report = compared(catalog, rows_of(late), claimed_starts={0: 5, 1: 5})
+    assert texts(report) == []
+    assert [(each.start_offset, each.records) for each in report.partitions] == [(5, 15)] * 2
+
+
+def test_records_that_are_deleted_meanwhile_are_not_missing(catalog: Catalog) -> None:
+    class Shrinking(MemoryLog):
+        def read(self, split: Split, **more: Any) -> Iterator[pa.RecordBatch]:
+            for batch in super().read(split, **more):
+                if split.start_offset < 9 <= batch.column("offset")[-1].as_py():
+                    raise DataLost("t-0", split.start_offset, 9, "deleted")
+                yield batch
+
+    claim = Claim(topic="t", marks=MARKS)
+    report = verify(Shrinking(RECORDS), claim, stored(catalog, rows_of()))
+    assert texts(report) == []
+    missing = [each for each in rows_of() if each["redpanda"]["offset"] != 12]
+    report = verify(Shrinking(RECORDS), claim, stored(catalog, missing))
+    assert texts(report) == [f"t: partition {each}, offset 12: missing" for each in (0, 1)]
 
 
 def test_translated_keys_are_equal_to_the_newest_records(world: TopicWorld) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.eventually import eventually
 from tests.translation.topic_world import NAMESPACE, OPTIONS, TopicWorld, topic_world
-from wirekafka.translation.status import TableState, TableStatus
+from wirekafka.metrics.table_status import TableState, TableStatus
 
 
 class WorkerProcess:

@@ -116,7 +116,10 @@ class TopicWorld:
                 self.committed_ends[topic, index] = end_offset
         return found
 
-    def translator(self, topic: str, **options: Any) -> TopicTranslator:
+    def translator(
+        self, topic: str, *, unknown_for_s: float = 0.0, **options: Any
+    ) -> TopicTranslator:
+        """A translator that by default does not wait for schemas that are unknown."""
         return TopicTranslator(
             topic,
             self.ids[topic],
@@ -125,6 +128,8 @@ class TopicWorld:
             catalog=self.catalog(),
             namespace=NAMESPACE,
             registry=self.registry,
+            unknown_for_s=unknown_for_s,
+            now_s=lambda: self.clock.now_ms() / 1_000,
         )
 
     def translate(self, translator: TopicTranslator) -> Progress:

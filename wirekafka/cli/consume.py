@@ -101,7 +101,7 @@ def command(
         from wirekafka.cli.schemas.decoding import RecordDecoder
 
         registry = opened_registry(schema_registry, command_config)
-        write = _Decoding(RecordDecoder(registry), None if as_json else write)
+        write = DecodedLines(RecordDecoder(registry), None if as_json else write)
     with Client(bootstrap, command_config) as client:
         fetcher = TopicFetcher(client, topic, committed_only=committed_only)
         if group is None:
@@ -281,8 +281,8 @@ def _piece(token: bytes, record: FetchedRecord) -> bytes:
             return b"%"
 
 
-class _Decoding:
-    """Prints decoded records: by `write`, or as JSON lines, in which they are values of JSON."""
+class DecodedLines:
+    """Writes decoded records: by `write`, or as JSON lines, in which they are values of JSON."""
 
     def __init__(
         self, decoder: RecordDecoder, write: Callable[[FetchedRecord], bytes] | None

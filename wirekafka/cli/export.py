@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wirekafka.cli.consume import json_line, text_fields
-from wirekafka.cli.output import note
+from wirekafka.cli.consume import DecodedLines, json_line, text_fields
+from wirekafka.cli.output import CommandConfig, note
+from wirekafka.cli.schemas.access import RegistryUrl, opened_registry
 from wirekafka.cli.sources import (
     From,
     KeyPrefix,
@@ -35,7 +36,10 @@ from wirekafka.visible_text import json_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from wirekafka.cli.schemas.decoding import RecordDecoder
+
 Write = Callable[["pa.RecordBatch"], None]
+_DECODED_NAMES = ("key_decoded", "value_decoded")
 _CSV_NAMES = (
     "topic",
     "partition",
@@ -65,6 +69,16 @@ def command(
     uncommitted: Uncommitted = False,
     to_log_end: LogEnd = False,
     skip_errors: SkipErrors = False,
+    decode: Annotated[
+        bool,
+        typer.Option(
+            "--decode",
+            help="Keys and values as JSON, by the schemas of a registry that they name; in Parquet"
+            " as further columns key_decoded and value_decoded.",
+        ),
+    ] = False,
+    schema_registry: RegistryUrl = None,
+    command_config: CommandConfig = None,
 ) -> None:
     """Write the records of a topic to a file, without a broker."""
     if output.suffix not in _WRITERS:
@@ -73,6 +87,7 @@ def command(
         raise CliError(f"there is no directory {output.parent}")
     isolation = "read_uncommitted" if uncommitted else "read_committed"
     has_headers = headers or output.suffix != ".parquet"
+    decoder = _decoder(schema_registry, command_config) if decode else None
     with opened_log(source, tier=tier, key_prefix=key_prefix, to_log_end=to_log_end) as log:
         parts = ranges(log, topic, partition, start=start, until=until, isolation=isolation)
         found = log.batches(
@@ -80,12 +95,12 @@ def command(
             [each.partition for each in parts],
             start={each.partition: each.start_offset for each in parts},
             end={each.partition: each.end_offset for each in parts},
-            headers=has_headers,
+            headers=has_headers or decode,
             isolation=isolation,  # type: ignore[arg-type]
             on_error="skip" if skip_errors else "raise",
         )
         count = 0
-        with _written(output, has_headers) as write, _progress(parts) as advance:
+        with _written(output, has_headers, decoder) as write, _progress(parts) as advance:
             for batch in found:
                 write(batch)
                 count += batch.num_rows
@@ -93,12 +108,18 @@ def command(
     note(f"{count} records in {output}")
 
 
+def _decoder(url: str | None, command_config: Path | None) -> RecordDecoder:
+    from wirekafka.cli.schemas.decoding import RecordDecoder
+
+    return RecordDecoder(opened_registry(url, command_config))
+
+
 @contextmanager
-def _written(output: Path, has_headers: bool) -> Iterator[Write]:
+def _written(output: Path, has_headers: bool, decoder: RecordDecoder | None) -> Iterator[Write]:
     """A writer of batches; the file appears when all of them are written."""
     unfinished = output.with_name(f".{output.name}.unfinished")
     try:
-        with _WRITERS[output.suffix](unfinished, has_headers) as write:
+        with _WRITERS[output.suffix](unfinished, has_headers, decoder) as write:
             yield write
         os.replace(unfinished, output)
     finally:
@@ -107,30 +128,61 @@ def _written(output: Path, has_headers: bool) -> Iterator[Write]:
 
 
 @contextmanager
-def _parquet(path: Path, has_headers: bool) -> Iterator[Write]:
+def _parquet(path: Path, has_headers: bool, decoder: RecordDecoder | None) -> Iterator[Write]:
+    import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
     from wirekafka.tables.rows import schema
 
-    with ParquetWriter(path, schema(headers=has_headers), compression="zstd") as writer:
-        yield writer.write_batch
+    columns = schema(headers=has_headers)
+    if decoder is not None:
+        columns = pa.schema([*columns, *((name, pa.string()) for name in _DECODED_NAMES)])
+    with ParquetWriter(path, columns, compression="zstd") as writer:
+        if decoder is None:
+            yield writer.write_batch
+        else:
+            yield lambda batch: writer.write_batch(_with_decoded(batch, decoder, columns))
+
+
+def _with_decoded(
+    batch: pa.RecordBatch, decoder: RecordDecoder, columns: pa.Schema
+) -> pa.RecordBatch:
+    """The columns of a batch, and its decoded keys and values as JSON; null if not decoded."""
+    import pyarrow as pa
+
+    keys, values = [], []
+    for record in records(batch):
+        decoded = decoder.decoded(record)
+        keys.append(None if decoded.key is None else json_text(decoded.key.value))
+        values.append(None if decoded.value is None else json_text(decoded.value.value))
+    added = dict(zip(_DECODED_NAMES, (keys, values), strict=True))
+    arrays = [
+        pa.array(added[each.name], each.type) if each.name in added else batch.column(each.name)
+        for each in columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
 
 @contextmanager
-def _json_lines(path: Path, _: bool) -> Iterator[Write]:
+def _json_lines(path: Path, _: bool, decoder: RecordDecoder | None) -> Iterator[Write]:
+    line = json_line if decoder is None else DecodedLines(decoder, None)
     with path.open("wb") as file:
-        yield lambda batch: file.writelines(map(json_line, records(batch)))
+        yield lambda batch: file.writelines(map(line, records(batch)))
 
 
 @contextmanager
-def _csv(path: Path, _: bool) -> Iterator[Write]:
+def _csv(path: Path, _: bool, decoder: RecordDecoder | None) -> Iterator[Write]:
+    def fields(record: FetchedRecord) -> dict[str, Any]:
+        shown = record if decoder is None else decoder.decoded(record).as_text(record)
+        return _csv_fields(shown)
+
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, _CSV_NAMES)
         writer.writeheader()
-        yield lambda batch: writer.writerows(map(_csv_fields, records(batch)))
+        yield lambda batch: writer.writerows(map(fields, records(batch)))
 
 
-_WRITERS: dict[str, Callable[[Path, bool], AbstractContextManager[Write]]] = {
+_WRITERS: dict[str, Callable[[Path, bool, RecordDecoder | None], AbstractContextManager[Write]]] = {
     ".parquet": _parquet,
     ".jsonl": _json_lines,
     ".csv": _csv,

@@ -6,17 +6,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wirekafka.cli.output import AsJson, CommandConfig, note, show_json, show_line, show_table
+from wirekafka.cli.schemas.access import RegistryUrl
 from wirekafka.cli.sources import KeyPrefix, TierUrl, opened_log
 from wirekafka.client.client import Client, CliError, ConnectionFailure
 from wirekafka.client.configurations import TOPIC, described
+from wirekafka.client.registry_settings import registry_of
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.config.table_mode import TableMode
 from wirekafka.config.table_place import TablePlace
 from wirekafka.log.checkpoints import uuid_text
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
+    from wirekafka.translation.comparison.log_values import LogValues
     from wirekafka.translation.comparison.log_windows import CheckedLog
     from wirekafka.translation.comparison.stored_rows import StoredRows
     from wirekafka.translation.table_lag import TableLag
@@ -36,8 +40,11 @@ _PREFIX = "wirekafka.table."
 _OPTIONS = ("mode", "write", "invalid.record.action")
 _HOW_IT_IS_WRITTEN = (
     "A table of a compacted topic, or of newest records, differs unless --compacted or --upsert is"
-    " given; with --bootstrap-server, the broker says which it is."
+    " given, and so does a table whose log lost records before it began; with --bootstrap-server,"
+    " the broker says how it is."
 )
+_EARLIEST = -2
+_PREFIX_MODE = "value_schema_id_prefix"
 _CLEANUP = "cleanup.policy"
 _STATUS_COLUMNS = (
     "topic",
@@ -62,6 +69,7 @@ _PARTITION_COLUMNS = (
     "below start",
     "compacted away",
     "dropped",
+    "undecoded",
 )
 
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC")]
@@ -167,12 +175,14 @@ def verify(
     compacted: Annotated[
         bool, typer.Option("--compacted", help="The log may lack records that the table has.")
     ] = False,
+    schema_registry: RegistryUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare a table with its log, offset by offset: exit status 1 if they differ.
 
     The log is read from directories, while a broker runs on them or not, or from brokers. Brokers
-    that answer say how the table is written; without one, the options from --upsert on do.
+    that answer say how the table is written and where logs begin; without one, the options from
+    --upsert on do. Typed columns are compared with a schema registry.
     """
     if not data and bootstrap is None:
         raise CliError("which log? give --data DIR or --bootstrap-server HOST:PORT")
@@ -189,17 +199,26 @@ def verify(
     ):
         from wirekafka.translation.verification import verify as compared
 
-        topic_id = None
+        topic_id, mode, starts = None, "", {}
         if bootstrap is not None:
             try:
                 with Client(bootstrap, command_config) as client:
-                    said = _said_by(client, topic, said)
-                    topic_id = uuid_text(bytes(client.topic(topic).topic_id))
+                    options = _options(client, topic)
+                    said, mode = _said_by(options, said), options.get("mode", "")
+                    found = client.topic(topic)
+                    topic_id = uuid_text(bytes(found.topic_id))
+                    places = [(topic, each.partition_index) for each in found.partitions]
+                    starts = {
+                        index: offset
+                        for (_, index), offset in client.known_offsets(places, _EARLIEST).items()
+                    }
             except ConnectionFailure:
                 if not data:
                     raise
         claim, rows, letters = _claimed(catalog, namespace, topic, topic_id, said)
-        report = compared(log, claim, rows, letters, advance)
+        values = _log_values(topic, mode, rows, schema_registry, command_config)
+        claim = replace(claim, starts=starts)
+        report = compared(log, claim, rows, letters, advance, values)
     if as_json:
         show_json(_report_fields(report))
     else:
@@ -262,11 +281,12 @@ def _opened(place: TablePlace) -> Iterator[Catalog]:
         from wirekafka.reader import ReaderError
         from wirekafka.tables.iceberg.catalog import open_catalog
         from wirekafka.tables.iceberg.problems import CatalogProblem, WrongTable
+        from wirekafka.translation.problems import TableProblem
     except ModuleNotFoundError as error:
         raise CliError(f"{error}: pip install 'wirekafka[iceberg]'") from None
     try:
         yield open_catalog(place.url, name=place.catalog_name, properties=place.catalog_properties)
-    except (CatalogProblem, ReaderError, ValueError, WrongTable) as error:
+    except (CatalogProblem, ReaderError, TableProblem, ValueError, WrongTable) as error:
         raise CliError(str(error)) from error
 
 
@@ -389,9 +409,8 @@ def _log(
         yield wire
 
 
-def _said_by(client: Client, topic: str, said: Mapping[str, bool]) -> dict[str, bool]:
+def _said_by(options: Mapping[str, str], said: Mapping[str, bool]) -> dict[str, bool]:
     """How a table is written, by the topic's options or else by the command line."""
-    options = _options(client, topic)
     mode = options.get("mode", "")
     return {
         "is_upsert": said["is_upsert"] or options.get("write") == "upsert",
@@ -399,6 +418,27 @@ def _said_by(client: Client, topic: str, said: Mapping[str, bool]) -> dict[str, 
         "drops_invalid": said["drops_invalid"] or options.get("invalid.record.action") == "drop",
         "is_compacted": said["is_compacted"] or "compact" in options.get(_CLEANUP, ""),
     }
+
+
+def _log_values(
+    topic: str, mode: str, rows: StoredRows, registry: str | None, command_config: Path | None
+) -> LogValues | None:
+    """What decodes the values of the log for typed columns; None without a registry."""
+    from wirekafka.translation.comparison.log_values import LogValues
+    from wirekafka.translation.problems import TablePaused
+    from wirekafka.translation.schemas import schemas_of
+
+    if rows.is_key_value or not rows.value_type.num_fields:
+        return None
+    config = ClientConfig.read(command_config) if command_config else None
+    found = registry_of(config, registry)
+    if found is None:
+        return None
+    try:
+        schemas = schemas_of(topic, TableMode.parse(mode or _PREFIX_MODE), found)
+    except TablePaused as error:
+        raise CliError(str(error)) from None
+    return None if schemas is None else LogValues(schemas, rows.value_type, rows.renames)
 
 
 def _claimed(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Protocol
 
-from wirekafka.client.client import Client, check
+from wirekafka.client.client import Client, CliError, check
 from wirekafka.errors import Error
 from wirekafka.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wirekafka.protocol.join_group import JoinGroupRequest, JoinGroupResponse
@@ -27,6 +27,10 @@ REJOIN = frozenset(
     }
 )
 """Errors after which a member joins again."""
+
+
+class SessionTimeoutRefused(CliError):
+    """A session timeout beyond the bounds that the brokers have for it."""
 
 
 class MemberProtocol(Protocol):
@@ -111,6 +115,10 @@ class ClassicMembership:
         if response.error_code == Error.MEMBER_ID_REQUIRED:
             self.member_id = response.member_id
             return None
+        if response.error_code == Error.INVALID_SESSION_TIMEOUT:
+            raise SessionTimeoutRefused(
+                f"group {self._group}: a session timeout of {self._session_timeout_ms} ms"
+            )
         if self._is_lost(response.error_code):
             return None
         self.member_id, self.generation = response.member_id, response.generation_id

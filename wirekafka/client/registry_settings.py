@@ -91,11 +91,19 @@ def _tls(values: Mapping[str, str], source: str) -> ssl.SSLContext | None:
     own = {
         name.removeprefix(_PREFIX): text for name, text in values.items() if name.startswith(prefix)
     }
+    return tls_of(own, source)
+
+
+def tls_of(own: Mapping[str, str], source: str) -> ssl.SSLContext | None:
+    """The TLS context of options `ssl.*`; None without any. Raises ConfigError.
+
+    `source` is where they were set, for messages.
+    """
     if not own:
         return None
     from wirekafka.security.tls_context import client_context
 
-    return client_context(ClientConfig(own, source)).context
+    return client_context(ClientConfig(dict(own), source)).context
 
 
 def _timeout_ms(values: Mapping[str, str]) -> int:

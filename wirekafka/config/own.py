@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +30,8 @@ TABLES_RATE = "wirekafka.tables.rate.bytes"
 SCHEMA_REGISTRY = "confluent.schema.registry.url"
 SCHEMA_REGISTRY_CREDENTIALS = "confluent.basic.auth.credentials.source"
 SCHEMA_REGISTRY_USER = "confluent.basic.auth.user.info"
+SCHEMA_REGISTRY_SSL = "confluent.ssl."
+"""The prefix of the TLS options with which that registry is reached."""
 OF_SCHEMA_VALIDATION = (SCHEMA_REGISTRY, SCHEMA_REGISTRY_CREDENTIALS, SCHEMA_REGISTRY_USER)
 """Confluent Server's options of brokers that validate schemas."""
 OWN = {
@@ -78,7 +81,10 @@ PREFIXES = {
     TABLES_CATALOG: "A property of the catalog as pyiceberg has it: `.type=rest` and `.uri` for a "
     "REST catalog, for instance, or `.s3.endpoint`. Without `.uri` and `.type` the catalog is an "
     "SQLite file: `catalog.db` in the directory of the tables, or `wirekafka-tables.db` in the "
-    "first log directory if the tables are in an object store."
+    "first log directory if the tables are in an object store.",
+    SCHEMA_REGISTRY_SSL: "How the registry of `confluent.schema.registry.url` is reached by TLS, "
+    "as a client's `ssl.*`: `.truststore.location` for its authority, `.keystore.location` for a "
+    "certificate of this broker, for instance.",
 }
 """The meaning of settings that begin with a prefix."""
 
@@ -128,6 +134,8 @@ class RegistryAccess:
     password: str = field(default="", repr=False)
     certificate: Path | None = None
     """The file of the certificate that it shows; None if an authority vouches for it."""
+    ssl: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """A client's options `ssl.*` for it."""
 
 
 def schema_registry(sources: Sources) -> RegistryAccess | None:
@@ -136,15 +144,20 @@ def schema_registry(sources: Sources) -> RegistryAccess | None:
     source = (sources.static_value(SCHEMA_REGISTRY_CREDENTIALS) or "URL").strip()
     if not url:
         return None
+    ssl = {
+        f"ssl.{name.removeprefix(SCHEMA_REGISTRY_SSL)}": sources.static_value(name) or ""
+        for name in sources.names()
+        if name.startswith(SCHEMA_REGISTRY_SSL)
+    }
     match source:
         case "URL":
-            return RegistryAccess(url)
+            return RegistryAccess(url, ssl=ssl)
         case "USER_INFO":
             info = sources.static_value(SCHEMA_REGISTRY_USER) or ""
             user, colon, password = info.partition(":")
             if not colon:
                 raise ConfigError(SCHEMA_REGISTRY_USER, "[hidden]", "expected user:password")
-            return RegistryAccess(url, user, password)
+            return RegistryAccess(url, user, password, ssl=ssl)
     raise ConfigError(SCHEMA_REGISTRY_CREDENTIALS, source, "expected URL or USER_INFO")
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 IMPLEMENTATIONS = ("type", "py-catalog-impl")
 OF_CATALOGS = ("uri", *IMPLEMENTATIONS)
 """Properties of pyiceberg of which each stands for a catalog, so that none is made."""
+CATALOG_FILE = "catalog.db"
+"""The SQLite file of the catalog in a directory of tables."""
 NOT_IN_URIS = "#?%"
 """Characters of a path that readers of tables take for different URIs."""
 

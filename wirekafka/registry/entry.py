@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+GIVEN_IDS = "wirekafka.given-ids"
+"""A header with the highest id that was given in each context, as JSON.
+
+The record of a schema that was deleted permanently is compacted away, and with it the only record
+that its id was given. Other registries pass over headers.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -11,3 +18,5 @@ class Entry:
 
     key: bytes
     value: bytes | None
+    given_ids: bytes | None = None
+    """The header `GIVEN_IDS`, if the record has it."""

@@ -20,7 +20,7 @@ from wirekafka.registry.records import (
 from wirekafka.registry.state import DEFAULT_LEVEL, RegistryState
 from wirekafka.registry.subjects import context_of
 from wirekafka.registry.writer import Decided, Decision
-from wirekafka.schemas.levels import Level, OlderVersion, violations
+from wirekafka.schemas.levels import CompatibilityPolicy, Level, OlderVersion, violations
 from wirekafka.schemas.schema import ParsedSchema, SchemaReference
 
 _MOST_ID = (1 << 31) - 1
@@ -64,7 +64,7 @@ def register(subject: str, request: SchemaRequest, parser: SchemaParser) -> Deci
             return _written(state, _imported(state, subject, request, content))
         record = _next(state, subject, request, content)
         older = comparable(state, subject, config, content, parser)
-        found = violations(_level(config), parsed, older)
+        found = violations(_level(config), parsed, older, _policy(config))
         if found:
             raise errors.incompatible(subject, ", ".join(found))
         return _written(state, record)
@@ -151,6 +151,7 @@ class Comparison:
     """A check of a schema against versions of a subject."""
 
     level: Level
+    policy: CompatibilityPolicy
     parse: Parsing
     older: Sequence[OlderVersion]
     normalize: bool
@@ -158,7 +159,8 @@ class Comparison:
     def messages(self) -> Sequence[str]:
         """Why it is not compatible; empty if it is. Parses schemas."""
         parsed = self.parse()
-        return violations(self.level, parsed.normalized() if self.normalize else parsed, self.older)
+        wanted = parsed.normalized() if self.normalize else parsed
+        return violations(self.level, wanted, self.older, self.policy)
 
 
 def compare(
@@ -176,7 +178,7 @@ def compare(
         older = comparable(state, subject, config, wanted, parser)
     else:
         older = _older(state, [version], parser)
-    return Comparison(_level(config), parse, older, request.normalize)
+    return Comparison(_level(config), _policy(config), parse, older, request.normalize)
 
 
 def comparable(
@@ -325,3 +327,10 @@ def _level(config: Mapping[str, Any]) -> Level:
         return Level(config["compatibilityLevel"])
     except ValueError:  # Another registry wrote it.
         return Level(DEFAULT_LEVEL)
+
+
+def _policy(config: Mapping[str, Any]) -> CompatibilityPolicy:
+    try:
+        return CompatibilityPolicy(config.get("compatibilityPolicy") or CompatibilityPolicy.STRICT)
+    except ValueError:  # Another registry wrote it.
+        return CompatibilityPolicy.STRICT

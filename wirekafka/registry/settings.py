@@ -11,7 +11,7 @@ from wirekafka.registry.modes import require_writable
 from wirekafka.registry.records import ConfigRecord, entries
 from wirekafka.registry.state import DEFAULT_LEVEL, RegistryState
 from wirekafka.registry.writer import Decided, Decision
-from wirekafka.schemas.levels import Level
+from wirekafka.schemas.levels import CompatibilityPolicy, Level
 
 Settings = Mapping[str, Any]
 
@@ -30,9 +30,9 @@ _ORDER = (
 )
 """The settings, in the order in which records have them."""
 _BOOLEANS = ("normalize", "validateFields", "validateRules")
-_ONLY: Mapping[str, Any] = {"validateFields": False, "compatibilityPolicy": "STRICT"}
+_ONLY: Mapping[str, Any] = {"validateFields": False}
 """Checks that this registry does not make: to accept them would promise what it does not keep."""
-_TEXTS = ("alias", "compatibilityPolicy", "compatibilityGroup")
+_TEXTS = ("alias", "compatibilityGroup")
 
 
 def required_settings(body: Mapping[str, Any], *, accepts_unknown: bool) -> Settings:
@@ -44,6 +44,8 @@ def required_settings(body: Mapping[str, Any], *, accepts_unknown: bool) -> Sett
         match name:
             case "compatibility" | "compatibilityLevel":
                 settings["compatibilityLevel"] = None if value is None else _level(value)
+            case "compatibilityPolicy":
+                settings[name] = None if value is None else _policy(value)
             case "defaultMetadata" | "overrideMetadata":
                 settings[name] = metadata(value)
             case "defaultRuleSet" | "overrideRuleSet":
@@ -85,6 +87,15 @@ def delete_config(scope: str | None) -> Decision[Settings]:
         return Decided(entries([ConfigRecord(scope, None)]), settings)
 
     return decide
+
+
+def _policy(value: Any) -> str:
+    try:
+        return CompatibilityPolicy(str(value).upper()).value
+    except ValueError:
+        raise errors.unprocessable(
+            "Invalid compatibility policy. Valid values are strict and lenient"
+        ) from None
 
 
 def _level(value: Any) -> str:

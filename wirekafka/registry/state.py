@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,8 @@ _log = logging.getLogger(__name__)
 
 DEFAULT_LEVEL = "BACKWARD"
 DEFAULT_MODE = "READWRITE"
+_MOST_STAMPED = 1_000
+"""The contexts in a header; it must not be as large as a batch."""
 READ_ONLY_OVERRIDE = "READONLY_OVERRIDE"
 
 SubjectVersion = tuple[str, int]
@@ -92,6 +95,8 @@ class RegistryState:
     def replay(self, entry: Entry, offset: int, timestamp_ms: int) -> None:
         """Take a record in. Records that cannot be understood are logged and skipped."""
         self.end_offset = offset + 1
+        if entry.given_ids is not None:
+            self._note_given(entry.given_ids, offset)
         try:
             record = records.decoded(entry, timestamp_ms)
         except UnknownRecord as error:
@@ -99,6 +104,32 @@ class RegistryState:
             return
         if record is not None:
             self._replay(record)
+
+    def _note_given(self, text: bytes, offset: int) -> None:
+        try:
+            given = {str(name): int(id) for name, id in json.loads(text).items()}
+        except (AttributeError, TypeError, ValueError) as error:
+            _log.warning("Skipped a header of the schema topic at offset %d: %s", offset, error)
+            return
+        for name, id in given.items():
+            context = self._contexts.setdefault(name, _Context())
+            context.max_id = max(context.max_id, id)
+
+    def stamped(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Records to write, the last one with the highest ids that no record has any more.
+
+        The state has replayed the records. Compaction leaves the end of a topic alone, so that the
+        ids are known as long as the newest record has them.
+        """
+        given = {
+            name: each.max_id
+            for name, each in self._contexts.items()
+            if each.max_id and each.max_id not in each.by_id
+        }
+        if not given or not entries:
+            return entries
+        text = json.dumps(dict(list(given.items())[:_MOST_STAMPED]), separators=(",", ":"))
+        return [*entries[:-1], replace(entries[-1], given_ids=text.encode())]
 
     def _replay(self, record: RegistryRecord) -> None:
         match record:

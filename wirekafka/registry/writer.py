@@ -64,3 +64,5 @@ class MemoryWriter:
         for entry in entries:
             self._state.replay(entry, len(self.entries), time.time_ns() // 1_000_000)
             self.entries.append(entry)
+        if entries:
+            self.entries[-1:] = self._state.stamped(self.entries[-1:])

@@ -43,6 +43,14 @@ class Level(StrEnum):
         return self.value.startswith(("FORWARD", "FULL"))
 
 
+class CompatibilityPolicy(StrEnum):
+    """How strictly a level is taken."""
+
+    STRICT = "STRICT"
+    LENIENT = "LENIENT"
+    """Optional properties of JSON may be added and removed, whatever the content model."""
+
+
 @dataclass(frozen=True, slots=True)
 class OlderVersion:
     """A version that a new schema may be compared with, which is parsed only then."""
@@ -51,7 +59,12 @@ class OlderVersion:
     schema: Callable[[], ParsedSchema]
 
 
-def violations(level: Level, new: ParsedSchema, older: Sequence[OlderVersion]) -> Sequence[str]:
+def violations(
+    level: Level,
+    new: ParsedSchema,
+    older: Sequence[OlderVersion],
+    policy: CompatibilityPolicy = CompatibilityPolicy.STRICT,
+) -> Sequence[str]:
     """Why a level forbids a new schema after older ones, of which the oldest is first, or nothing.
 
     Only the newest version that it is incompatible with is reported. The last line names the level.
@@ -60,22 +73,22 @@ def violations(level: Level, new: ParsedSchema, older: Sequence[OlderVersion]) -
         return []
     compared = older if level.is_transitive else older[-1:]
     for each in reversed(compared):
-        found = _violations_of_pair(level, new, each.schema(), each.version)
+        found = _violations_of_pair(level, policy, new, each.schema(), each.version)
         if found:
             return [*found, f"{{validateFields: 'false', compatibility: '{level}'}}"]
     return []
 
 
 def _violations_of_pair(
-    level: Level, new: ParsedSchema, old: ParsedSchema, version: int
+    level: Level, policy: CompatibilityPolicy, new: ParsedSchema, old: ParsedSchema, version: int
 ) -> Sequence[str]:
     if new.format != old.format:
         return [_OTHER_FORMAT]
     found: list[str] = []
     if level.is_forward:
-        found += [_worded(each, "old", "new") for each in old.incompatibilities(new)]
+        found += [_worded(each, "old", "new") for each in _incompatibilities(old, new, policy)]
     if level.is_backward:
-        found += [_worded(each, "new", "old") for each in new.incompatibilities(old)]
+        found += [_worded(each, "new", "old") for each in _incompatibilities(new, old, policy)]
     if not found:
         return []
     text = old.canonical
@@ -83,6 +96,14 @@ def _violations_of_pair(
     if len(text) > _MOST_CHARACTERS:
         quoted = f"<truncated> '{text[:_MOST_CHARACTERS]}...'"
     return [*found, f"{{oldSchemaVersion: {version}}}", f"{{oldSchema: {quoted}}}"]
+
+
+def _incompatibilities(
+    reader: ParsedSchema, writer: ParsedSchema, policy: CompatibilityPolicy
+) -> Sequence[str]:
+    if policy is CompatibilityPolicy.LENIENT:
+        return reader.lenient_incompatibilities(writer)
+    return reader.incompatibilities(writer)
 
 
 def _worded(message: str, reader: str, writer: str) -> str:

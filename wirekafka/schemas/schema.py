@@ -63,6 +63,9 @@ class ParsedSchema(Protocol):
         versions in both directions names them "new" and "old". `older` has the same format.
         """
 
+    def lenient_incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
+        """The same by the policy LENIENT, by which only JSON Schema allows more."""
+
     def name(self) -> str | None:
         """The full name of the record or message that it describes; None if it has none."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from wirekafka.client.client import CliError, ConnectionFailure
+from wirekafka.client.registry_settings import tls_of
 from wirekafka.client.schema_registry import (
     RegisteredSchema,
     RegistryRefused,
@@ -21,14 +22,20 @@ from wirekafka.client.schema_registry import (
 from wirekafka.clock import Clock
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options.schema_validation import BY_RECORD, BY_TOPIC
-from wirekafka.config.own import SCHEMA_REGISTRY, SCHEMA_REGISTRY_CERTIFICATE, RegistryAccess
+from wirekafka.config.own import (
+    SCHEMA_REGISTRY,
+    SCHEMA_REGISTRY_CERTIFICATE,
+    SCHEMA_REGISTRY_SSL,
+    RegistryAccess,
+)
 from wirekafka.replication.partition.schema_checks import (
     PATIENCE_MS,
+    ByMessage,
     SchemaChecks,
     SchemaUse,
     UnreachableRegistry,
 )
-from wirekafka.schemas.schema import Format, SchemaError
+from wirekafka.schemas.schema import Format, ParsedSchema, SchemaError, ValueMismatch
 from wirekafka.server.background.threads import sync_in_thread
 
 _THREADS = 4
@@ -47,7 +54,7 @@ class SchemaLookUps:
                 access.url,
                 user=access.user,
                 password=access.password,
-                tls=None if access.certificate is None else _trusting(access.certificate),
+                tls=_tls(access),
                 timeout_s=PATIENCE_MS / 1_000,
             )
         except CliError as error:
@@ -66,7 +73,7 @@ class SchemaLookUps:
     def _run(self, run: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
         sync_in_thread(run, done, self._pool)
 
-    def reason(self, use: SchemaUse) -> str | None:
+    def reason(self, use: SchemaUse) -> str | ByMessage | None:
         """Why records with a schema are refused; None if they are not (a `LookUp`).
 
         A registry that starts, or that is replaced, is waited for.
@@ -84,12 +91,14 @@ class SchemaLookUps:
                 raise UnreachableRegistry(str(error)) from None
         raise AssertionError("the last attempt returns or raises")
 
-    def _reason_by_id(self, use: SchemaUse, id: int) -> str | None:
+    def _reason_by_id(self, use: SchemaUse, id: int) -> str | ByMessage | None:
         named = f"The {use.part} has schema id {id}"
         places = self._found(f"schemas/ids/{id}/versions")
         if places is None:
             return f"{named}, which the schema registry does not know"
         schema = None if use.strategy == BY_TOPIC else self._registry.schema(id)
+        if _is_by_message(use, schema):
+            return ByMessage()
         subject = _subject(use, schema)
         if subject is None:
             return f"{named}, whose schema has no name to be registered by"
@@ -97,7 +106,7 @@ class SchemaLookUps:
             return None
         return f"{named}, which is not registered for subject {subject}"
 
-    def _reason_by_guid(self, use: SchemaUse, guid: UUID) -> str | None:
+    def _reason_by_guid(self, use: SchemaUse, guid: UUID) -> str | ByMessage | None:
         named = f"The {use.part} has the schema with GUID {guid}"
         try:
             schema = self._registry.schema_of_guid(guid)
@@ -105,6 +114,8 @@ class SchemaLookUps:
             if error.status == _NOT_FOUND:
                 return f"{named}, which the schema registry does not know"
             raise
+        if _is_by_message(use, schema):
+            return ByMessage()
         subject = _subject(use, schema)
         if subject is None:
             return f"{named}, which has no name to be registered by"
@@ -129,16 +140,43 @@ class SchemaLookUps:
             raise
 
 
+def _is_by_message(use: SchemaUse, schema: RegisteredSchema | None) -> bool:
+    """Whether the subject depends on the message, which the use does not name yet."""
+    return (
+        use.strategy != BY_TOPIC
+        and use.message is None
+        and schema is not None
+        and schema.format is Format.PROTOBUF
+    )
+
+
 def _subject(use: SchemaUse, schema: RegisteredSchema | None) -> str | None:
     """The subject for which a schema must be registered; None if it has no name for that."""
     if use.strategy == BY_TOPIC:
         return f"{use.topic}-{use.part}"
     name = None
-    with suppress(SchemaError):
-        name = None if schema is None else schema.parsed.name()
+    with suppress(SchemaError, ValueMismatch):
+        name = None if schema is None else _name(schema.parsed, use.message)
     if name is None:
         return None
     return name if use.strategy == BY_RECORD else f"{use.topic}-{name}"
+
+
+def _name(schema: ParsedSchema, message: tuple[int, ...] | None) -> str | None:
+    """The name of a record, or of a Protobuf message. Raises ValueMismatch."""
+    if message is None:
+        return schema.name()
+    from wirekafka.schemas.protobuf.schema import ProtobufSchema
+
+    assert isinstance(schema, ProtobufSchema), "no other schema has messages"
+    return schema.message_name(message)
+
+
+def _tls(access: RegistryAccess) -> ssl.SSLContext | None:
+    """How the registry is trusted; None for the authorities of the system. Raises ConfigError."""
+    if access.certificate is not None:
+        return _trusting(access.certificate)
+    return tls_of(access.ssl, f"{SCHEMA_REGISTRY_SSL}*")
 
 
 def _trusting(certificate: Path) -> ssl.SSLContext:

@@ -74,10 +74,13 @@ def _started(
         )
     if arguments.port:
         raise ValueError("--port: the brokers of a cluster take free ports")
-    if arguments.schema_registry:
-        raise ValueError("--schema-registry: a cluster has none")
     return Cluster(
-        arguments.brokers, arguments.controllers, topics=topics, host=host, config=config
+        arguments.brokers,
+        arguments.controllers,
+        topics=topics,
+        host=host,
+        schema_registry=arguments.schema_registry,
+        config=config,
     )
 
 

@@ -19,6 +19,7 @@ from wirekafka.testing.lifecycle import Lifecycle, scratch_directory
 from wirekafka.testing.loop_thread import EngineGone
 from wirekafka.testing.memory_tier import MEMORY, SETTINGS, MemoryTier
 from wirekafka.testing.operations import Operations
+from wirekafka.testing.registry.owner import RegistryOwner, companion_registry
 from wirekafka.testing.settings import (
     arguments_of,
     broker_settings,
@@ -30,11 +31,9 @@ from wirekafka.testing.setup import Setup
 
 if TYPE_CHECKING:
     from wirekafka.testing.control_port import ControlPort
-    from wirekafka.testing.registry.companion import CompanionRegistry
-    from wirekafka.testing.registry.schemas import Schemas
 
 
-class Broker(Operations, Lifecycle):
+class Broker(Operations, RegistryOwner, Lifecycle):
     """A Kafka broker that runs in a thread of this process, or in a child process.
 
         with Broker(topics=["orders"]) as broker:
@@ -84,7 +83,7 @@ class Broker(Operations, Lifecycle):
         if schema_registry:
             security = security.with_service()
         self._security = security.certified(host, self._settings)
-        self._registry = _registry(host) if schema_registry else None
+        self._registry = companion_registry(host) if schema_registry else None
         self._topics = wanted_topics(topics)
         self._kept = None if directory is None else directory_name(directory)
         self._host, self._wanted_port, self._in_process = host, port, process
@@ -182,17 +181,6 @@ class Broker(Operations, Lifecycle):
         self._engine  # noqa: B018
         return str(Address(self.host, self.port))
 
-    @property
-    def schema_registry_url(self) -> str:
-        """Where the schema registry serves, such as "http://127.0.0.1:32769"."""
-        self._engine  # noqa: B018
-        return self._known_registry.url
-
-    @property
-    def schemas(self) -> Schemas:
-        """The schemas of the registry: to register them, to decode records, and faults."""
-        return self._known_registry.schemas
-
     def serve_control(self, port: int = 0) -> str:
         """Serve the HTTP control port on loopback until the broker stops; returns its URL.
 
@@ -240,22 +228,15 @@ class Broker(Operations, Lifecycle):
         self._engine.replace_by(snapshot.directory)
         self._start_registry(forget=True)
 
-    @property
-    def _known_registry(self) -> CompanionRegistry:
-        if self._registry is None:
-            raise RuntimeError("this broker has no schema registry: Broker(schema_registry=True)")
-        return self._registry
+    def _require_running(self) -> None:
+        self._engine  # noqa: B018
 
     def _start_registry(self, *, forget: bool = False) -> None:
         if self._registry is not None:
             if forget:
                 self._registry.reset()
             config = self._security.service_config()
-            self._engine.validate_by(self._registry.start(self.bootstrap_servers, config))
-
-    def _stop_registry(self) -> None:
-        if self._registry is not None:
-            self._registry.stop()
+            self._serve_registry(self.bootstrap_servers, config, [self._engine])
 
     @property
     def _engine(self) -> Engine:  # type: ignore[override]
@@ -293,16 +274,6 @@ def _engine_class(in_process: bool) -> Callable[[Setup], Engine]:
     from wirekafka.testing.remote import RemoteEngine
 
     return RemoteEngine
-
-
-def _registry(host: str) -> CompanionRegistry:
-    """The schema registry; imported only now. Raises ImportError with a hint."""
-    try:
-        from wirekafka.testing.registry.companion import CompanionRegistry
-    except ModuleNotFoundError as error:
-        hint = f"schema_registry=True needs `pip install 'wirekafka[registry]'`: {error}"
-        raise ModuleNotFoundError(hint) from None
-    return CompanionRegistry(host)
 
 
 def _tier(url: str | None, in_process: bool) -> MemoryTier | None:

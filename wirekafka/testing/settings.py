@@ -12,14 +12,21 @@ from wirekafka.config.checks.similar import did_you_mean
 from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER, TOPIC
-from wirekafka.config.own import OF_SCHEMA_VALIDATION
+from wirekafka.config.own import OF_SCHEMA_VALIDATION, SCHEMA_REGISTRY_SSL
 from wirekafka.config.sources import Setting
 from wirekafka.errors import Error
 
 OWNER = "Internal:wirekafka-testing"
 """The principal of a test's own requests. No client can have it: theirs begin with "User:"."""
 
-_PREFIXES = ("wirekafka.tier", "rsm.config.", "rlmm.config.", "listener.name.", "config.providers.")
+_PREFIXES = (
+    "wirekafka.tier",
+    "rsm.config.",
+    "rlmm.config.",
+    "listener.name.",
+    "config.providers.",
+    SCHEMA_REGISTRY_SSL,
+)
 
 _MORE = (*OF_THE_AUTHORIZER, *OF_SCHEMA_VALIDATION)
 """Options of brokers that are in no table of Kafka's."""

@@ -74,6 +74,9 @@ class PartTranslator(TopicTranslator):
             split.partition, *wanted, rows.table.num_rows, written, tuple(rows.dead)
         )
 
+    def _settled_rows(self, partition: int, batch: pa.RecordBatch) -> int | None:
+        return None  # There is no later turn, and the records are old.
+
     def commit(self, parts: Sequence[TranslatedPart]) -> Marks:
         """Commit parts that follow the marks and one another, dead letters first.
 

@@ -25,6 +25,17 @@ class RecordChunk:
     """Offsets that were deleted before they were read."""
     size_bytes: int = 0
     rows: int = 0
+    is_cut: bool = False
+    """Whether some records are left to a later chunk."""
+
+    def end_at(self, partition: int, end_offset: int) -> None:
+        """Leave what follows in a partition to a later chunk, and the partition if that is all."""
+        self.is_cut = True
+        start_offset = self.added[partition].start_offset
+        if start_offset < end_offset:
+            self.added[partition] = OffsetRange(start_offset, end_offset)
+        else:
+            del self.added[partition]
 
 
 def read_chunk(

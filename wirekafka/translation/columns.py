@@ -8,10 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wirekafka.tables.iceberg.layout import RECORD_COLUMN, RECORD_TYPE
-
-_YEAR_1_US, _YEAR_9999_US = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The first and the last microsecond of these years."""
+from wirekafka.tables.iceberg.layout import RECORD_COLUMN, RECORD_TYPE, YEAR_1_US, YEAR_9999_US
 
 READ_COLUMNS = ("key", "value", "partition", "offset", "timestamp", "timestampType", "headers")
 """What is read of the log, with the reader's names."""
@@ -37,9 +34,9 @@ def calendar_times(times: pa.TimestampArray) -> pa.TimestampArray:
     A producer may send any number. Neither pyiceberg nor other readers in Python have such times.
     """
     numbers: NDArray[np.int64] = times.cast(pa.int64()).fill_null(0).to_numpy()
-    if not len(numbers) or (numbers.min() >= _YEAR_1_US and numbers.max() <= _YEAR_9999_US):
+    if not len(numbers) or (numbers.min() >= YEAR_1_US and numbers.max() <= YEAR_9999_US):
         return times
-    is_beyond = (numbers < _YEAR_1_US) | (numbers > _YEAR_9999_US)
+    is_beyond = (numbers < YEAR_1_US) | (numbers > YEAR_9999_US)
     is_null = is_beyond | times.is_null().to_numpy(zero_copy_only=False)
     return pa.array(numbers, pa.int64(), mask=is_null).cast(times.type)
 

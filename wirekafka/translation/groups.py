@@ -27,9 +27,16 @@ class Undecodable:
     """Values have no schema, an unknown schema, or a schema that no table can have."""
 
     reason: str
+    may_pass: bool = False
+    """Whether an instance of the registry that is late may have the schema soon."""
 
 
-Part: TypeAlias = tuple[TypedValues | Undecodable, Sequence[int], Sequence[bytes]]
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """The schema of values was not looked up, because so many others were at this time."""
+
+
+Part: TypeAlias = tuple[TypedValues | Undecodable | Postponed, Sequence[int], Sequence[bytes]]
 """Some of several payloads: their schema, their places among all, and what the schema describes."""
 
 
@@ -49,6 +56,8 @@ class GroupedValues:
     groups: list[ValueGroup] = field(default_factory=list)
     failures: dict[int, str] = field(default_factory=dict)
     """By index, why a value has no schema."""
+    waiting: dict[int, str | None] = field(default_factory=dict)
+    """By index, values whose schema may be known later, with what is wrong now, if anything."""
 
 
 class Schemas(Protocol):
@@ -58,17 +67,30 @@ class Schemas(Protocol):
         """The payloads behind the prefix: one Protobuf schema may have several messages."""
 
 
-def grouped_by_reference(batch: pa.RecordBatch, schemas: Schemas) -> GroupedValues:
-    """The values of a batch by the schema that their prefix or header names."""
+def grouped_by_reference(
+    batch: pa.RecordBatch, schemas: Schemas, settled_rows: int | None = None
+) -> GroupedValues:
+    """The values of a batch by the schema that their prefix or header names.
+
+    The schemas are looked up in the order in which the batch names them first. From the row
+    `settled_rows` on, values wait for a schema that is unknown now; None is no such row.
+    """
     texts: list[bytes | None] = batch.column("value").to_pylist()
+    settled_rows = batch.num_rows if settled_rows is None else settled_rows
     found = GroupedValues()
-    for reference, (indexes, payloads) in _by_reference(batch, texts, found.failures).items():
+    references = _by_reference(batch, texts, found.failures).items()
+    for reference, (indexes, payloads) in sorted(references, key=lambda each: each[1][0][0]):
         for values, places, own in schemas.divided(reference, payloads):
             chosen = [indexes[place] for place in places]
-            if isinstance(values, Undecodable):
-                found.failures.update(dict.fromkeys(chosen, values.reason))
-            else:
-                found.groups.append(ValueGroup(values, chosen, own))
+            match values:
+                case Postponed():
+                    found.waiting.update(dict.fromkeys(chosen))
+                case Undecodable(reason, may_pass):
+                    for index in chosen:
+                        is_waiting = may_pass and index >= settled_rows
+                        (found.waiting if is_waiting else found.failures)[index] = reason
+                case _:
+                    found.groups.append(ValueGroup(values, chosen, own))
     return found
 
 
@@ -77,11 +99,13 @@ def _by_reference(
 ) -> dict[Reference, tuple[list[int], list[bytes]]]:
     found: dict[Reference, tuple[list[int], list[bytes]]] = defaultdict(lambda: ([], []))
     ids = _prefix_ids(batch)
-    for id in np.unique(ids).tolist():
-        indexes = (ids == id).nonzero()[0].tolist()
+    order = np.argsort(ids, kind="stable")
+    known, starts = np.unique(ids[order], return_index=True)
+    ends = [*starts[1:].tolist(), len(order)]
+    for id, start, end in zip(known.tolist(), starts.tolist(), ends, strict=False):
         if id >= 0:
-            payloads = [texts[index][_PREFIX_BYTES:] for index in indexes]
-            found[id] = indexes, payloads
+            indexes = order[start:end].tolist()
+            found[id] = indexes, [texts[index][_PREFIX_BYTES:] for index in indexes]
     headers = batch.column("headers")
     for index in (ids == _UNPREFIXED).nonzero()[0].tolist():
         text = texts[index]

@@ -2,7 +2,8 @@
 
 The first line that the worker reads is a `WorkerSetUp`, every other line an `Assignment`: all
 tables and partitions that the node leads now. The worker writes a line for each change of a
-`TableStatus`. It ends when its input does.
+`metrics.table_status.TableStatus`, and once a `DeletableTable` for each table that goes with its
+topic. It ends when its input does.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ class TopicAssignment:
     topic_id: str
     options: Mapping[str, Any]
     partitions: Mapping[int, LeaderRange]
+    deletion_mark: str | None = None
+    """What the table is marked with if it goes with its topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class Assignment:
                     int(partition): LeaderRange(*numbers)
                     for partition, numbers in each["partitions"].items()
                 },
+                each.get("deletion_mark"),
             )
             for each in fields.get("topics", ())
         )

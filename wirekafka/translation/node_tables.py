@@ -10,14 +10,13 @@ from typing import TypeAlias
 from pyiceberg.catalog import Catalog
 
 from wirekafka.client.schema_registry import SchemaRegistry
-from wirekafka.tables.iceberg.layout import dead_letter_table
+from wirekafka.metrics.table_status import DeletableTable, TableState, TableStatus
 from wirekafka.tables.iceberg.maintenance import Maintenance, MaintenanceSettings
 from wirekafka.tables.iceberg.problems import CatalogProblem, WrongTable
-from wirekafka.translation.drops import drop_table
+from wirekafka.translation.drops import DeletableTables, drop_tables
 from wirekafka.translation.messages import Assignment, TopicAssignment
 from wirekafka.translation.problems import TablePaused, TableProblem, TableRetrying
 from wirekafka.translation.settings import TableSettings
-from wirekafka.translation.status import TableState, TableStatus
 from wirekafka.translation.topic_files import TopicFiles
 from wirekafka.translation.translator import Progress, TopicTranslator
 
@@ -64,7 +63,7 @@ class NodeTables:
         catalog: Callable[[], Catalog],
         namespace: str,
         registry: SchemaRegistry | None,
-        report: Callable[[TableStatus], None],
+        report: Callable[[TableStatus | DeletableTable], None],
         now_s: Callable[[], float],
         now_ms: Callable[[], int],
     ):
@@ -79,6 +78,9 @@ class NodeTables:
         self._now_ms = now_ms
         self._tables: dict[_Key, _Table] = {}
         self._turns = 0
+        self._deletable = DeletableTables(catalog, namespace)
+        self._deletable_from_s = 0.0
+        """When tables are looked at again whose topics may be gone, after a problem."""
         self._drops: list[_Key] = []
         """Deleted topics whose tables are to be dropped with them."""
 
@@ -119,7 +121,10 @@ class NodeTables:
         """When the next turn is due; None if nothing waits."""
         if self._drops:
             return self._now_s()
-        return min(map(self._due_s, self._tables.values()), default=None)
+        due_s = [self._due_s(table) for table in self._tables.values()]
+        if not self._deletable.is_done:
+            due_s.append(self._deletable_from_s)
+        return min(due_s, default=None)
 
     def turn(self) -> Progress | None:
         """Translate a table that is due, or drop one; None if none is due.
@@ -133,7 +138,7 @@ class NodeTables:
         now_s = self._now_s()
         due = [table for table in self._tables.values() if self._due_s(table) <= now_s]
         if not due:
-            return self._maintained()
+            return self._looked_for_deletable() or self._maintained()
         table = min(due, key=lambda each: each.last_turn)
         self._turns += 1
         table.last_turn = self._turns
@@ -149,6 +154,23 @@ class NodeTables:
             return Progress()
         self._note_progress(table, progress)
         return progress
+
+    def _looked_for_deletable(self) -> Progress | None:
+        """Look at one table that another process may have left over; None if all are known."""
+        if self._deletable.is_done or self._now_s() < self._deletable_from_s:
+            return None
+        try:
+            found = self._deletable.next()
+        except (CatalogProblem, WrongTable, TableProblem) as error:
+            logger.warning("Tables of deleted topics are looked for again: %s", error)
+            self._deletable_from_s = self._now_s() + _LONGEST_RETRY_S
+        except Exception:  # An error of the code, which keeps no table from its turn.
+            logger.exception("Tables of deleted topics are looked for again")
+            self._deletable_from_s = self._now_s() + _LONGEST_RETRY_S
+        else:
+            if found is not None:
+                self._report(found)
+        return Progress()
 
     def _maintained(self) -> Progress | None:
         """Take one step of maintenance; None if none is due.
@@ -174,14 +196,13 @@ class NodeTables:
         return None
 
     def _drop(self, topic: str, topic_id: str) -> None:
-        """Drop the tables of a deleted topic. If that fails, they are left over: it is logged."""
-        for name in (topic, dead_letter_table(topic)):
-            try:
-                drop_table(self._catalog(), (self._namespace, name), topic_id)
-            except (CatalogProblem, WrongTable, TableProblem) as error:
-                logger.error("The table of the deleted topic %s is left over: %s", topic, error)
-            except Exception:  # An error of the code, which keeps no other table from its turn.
-                logger.exception("The table of the deleted topic %s is left over", topic)
+        """Drop the tables of a deleted topic. If that fails, they stay until the next start."""
+        try:
+            drop_tables(self._catalog(), self._namespace, topic, topic_id)
+        except (CatalogProblem, WrongTable, TableProblem) as error:
+            logger.error("The table of the deleted topic %s is left over: %s", topic, error)
+        except Exception:  # An error of the code, which keeps no other table from its turn.
+            logger.exception("The table of the deleted topic %s is left over", topic)
 
     def _due_s(self, table: _Table) -> float:
         if table.translator is None:
@@ -206,6 +227,8 @@ class NodeTables:
                 catalog=self._catalog(),
                 namespace=self._namespace,
                 registry=self._registry,
+                deletion_mark=table.assignment.deletion_mark,
+                now_s=self._now_s,
             )
             translator.open()
             table.translator, table.target_lag_s = translator, settings.target_lag_ms / 1_000

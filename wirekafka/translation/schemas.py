@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -12,12 +14,14 @@ import pyarrow as pa
 from wirekafka.client.client import CliError
 from wirekafka.client.schema_registry import RegisteredSchema, RegistryRefused, SchemaRegistry
 from wirekafka.config.table_mode import TableKind, TableMode
+from wirekafka.schemas.message_indexes import message_indexes
 from wirekafka.schemas.schema import Format, SchemaError
 from wirekafka.tables.typed.formats import typed_values
 from wirekafka.tables.typed.values import TypedValues, UnsupportedSchema
 from wirekafka.translation.groups import (
     GroupedValues,
     Part,
+    Postponed,
     Reference,
     Undecodable,
     ValueGroup,
@@ -30,6 +34,9 @@ _NOT_FOUND = range(40_400, 40_500)
 _LATEST_FOR_S = 300.0
 """How long the latest schema of a subject is used before it is asked for again, as Redpanda."""
 _KEPT = 1_000
+_MOST_LOOK_UPS = 1_000
+_LONGEST_LOOK_UPS_S = 30.0
+"""After so many look-ups, or so long, a turn asks the registry for no further schemas."""
 
 Key = tuple[Reference, tuple[int, ...]]
 
@@ -37,27 +44,43 @@ Key = tuple[Reference, tuple[int, ...]]
 class TopicSchemas:
     """The schemas that values of one topic name, by id or GUID (`value_schema_id_prefix`)."""
 
-    def __init__(self, registry: SchemaRegistry):
+    def __init__(self, registry: SchemaRegistry, now_s: Callable[[], float] = time.monotonic):
         self._registry = registry
+        self._now_s = now_s
         self._values: dict[Key, TypedValues | Undecodable] = {}
+        self._asked: set[Reference] = set()
+        """What this turn has looked up."""
+        self._unknown: dict[Reference, Undecodable] = {}
+        """What this turn has not found: it is the same for the whole turn."""
+        self._until_s = math.inf
+        self._most_look_ups = sys.maxsize
 
-    def grouped(self, batch: pa.RecordBatch) -> GroupedValues:
-        """The values of a batch by schema. Raises TableRetrying."""
-        return grouped_by_reference(batch, self)
+    def begin_turn(self) -> None:
+        """Allow for further look-ups: one turn must not ask for each of a million unknown ids."""
+        self._asked.clear()
+        self._unknown.clear()
+        self._until_s = self._now_s() + _LONGEST_LOOK_UPS_S
+        self._most_look_ups = _MOST_LOOK_UPS
+
+    def grouped(self, batch: pa.RecordBatch, settled_rows: int | None) -> GroupedValues:
+        """The values of a batch by schema. Raises TableRetrying.
+
+        See `groups.grouped_by_reference`.
+        """
+        return grouped_by_reference(batch, self, settled_rows)
 
     def divided(self, reference: Reference, payloads: Sequence[bytes]) -> Sequence[Part]:
         """See `groups.Schemas`."""
         schema = self._schema(reference)
-        if isinstance(schema, Undecodable) or schema.format is not Format.PROTOBUF:
-            values = schema if isinstance(schema, Undecodable) else self._typed(schema, reference)
-            return [(values, range(len(payloads)), payloads)]
+        if isinstance(schema, Undecodable | Postponed):
+            return [(schema, range(len(payloads)), payloads)]
+        if schema.format is not Format.PROTOBUF:
+            return [(self._typed(schema, reference), range(len(payloads)), payloads)]
         return self._messages(schema, reference, payloads)
 
     def _messages(
         self, schema: RegisteredSchema, reference: Reference, payloads: Sequence[bytes]
     ) -> Sequence[Part]:
-        from wirekafka.tables.typed.protobuf import message_indexes
-
         divided: dict[tuple[int, ...] | Undecodable, tuple[list[int], list[bytes]]]
         divided = defaultdict(lambda: ([], []))
         for place, payload in enumerate(payloads):
@@ -80,14 +103,22 @@ class TopicSchemas:
             for indexes, (places, own) in divided.items()
         ]
 
-    def _schema(self, reference: Reference) -> RegisteredSchema | Undecodable:
+    def _schema(self, reference: Reference) -> RegisteredSchema | Undecodable | Postponed:
+        if reference in self._unknown:
+            return self._unknown[reference]
+        if reference not in self._asked:
+            if len(self._asked) >= self._most_look_ups or self._now_s() > self._until_s:
+                return Postponed()
+            self._asked.add(reference)
         try:
             if isinstance(reference, UUID):
                 return self._registry.schema_of_guid(reference)
             return self._registry.schema(reference)
         except RegistryRefused as error:
             if _is_unknown(error):
-                return Undecodable(f"the registry has no schema {reference}")
+                reason = f"the registry has no schema {reference}"
+                unknown = self._unknown[reference] = Undecodable(reason, may_pass=True)
+                return unknown
             raise TableRetrying(str(error)) from None
         except CliError as error:
             raise TableRetrying(str(error)) from None
@@ -127,7 +158,10 @@ class LatestSchema:
         self._values: TypedValues | None = None
         self._until_s = 0.0
 
-    def grouped(self, batch: pa.RecordBatch) -> GroupedValues:
+    def begin_turn(self) -> None:
+        """A turn asks for one schema at the most."""
+
+    def grouped(self, batch: pa.RecordBatch, settled_rows: int | None) -> GroupedValues:
         """The values of a batch in one group. Raises TablePaused and TableRetrying."""
         texts = batch.column("value").to_pylist()
         indexes = [index for index, text in enumerate(texts) if text is not None]
@@ -173,7 +207,10 @@ def _is_unknown(error: RegistryRefused) -> bool:
 
 
 def schemas_of(
-    topic: str, mode: TableMode, registry: SchemaRegistry | None
+    topic: str,
+    mode: TableMode,
+    registry: SchemaRegistry | None,
+    now_s: Callable[[], float] = time.monotonic,
 ) -> TopicSchemas | LatestSchema | None:
     """What finds the schemas of a topic's values; None for `key_value`. Raises TablePaused."""
     if mode.kind is TableKind.KEY_VALUE:
@@ -184,6 +221,6 @@ def schemas_of(
             " or serve with --schema-registry"
         )
     if mode.kind is TableKind.SCHEMA_ID_PREFIX:
-        return TopicSchemas(registry)
+        return TopicSchemas(registry, now_s)
     subject = mode.subject or f"{topic}-value"
-    return LatestSchema(registry, subject, mode.protobuf_name)
+    return LatestSchema(registry, subject, mode.protobuf_name, now_s)

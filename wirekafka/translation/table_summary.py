@@ -14,6 +14,7 @@ from pyiceberg.io import load_file_io
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 
+from wirekafka.metrics.table_status import TableState, TableStatus
 from wirekafka.tables.iceberg.layout import (
     DEAD_LETTER_SUFFIX,
     KEY_VALUE_COLUMNS,
@@ -22,7 +23,7 @@ from wirekafka.tables.iceberg.layout import (
 )
 from wirekafka.tables.iceberg.marks import UnreadableMarks, marked_snapshot, marks_in
 from wirekafka.tables.iceberg.problems import cause_of, passing_problems
-from wirekafka.translation.status import FOLDER, TableState, TableStatus
+from wirekafka.translation.status_files import FOLDER
 
 _OLDER = re.compile(r"~old-\d+\Z")
 _NODE = re.compile(r"node-\d+\.json\Z")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -14,6 +16,7 @@ from pyiceberg.catalog import Catalog
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.config.table_mode import TableKind
 from wirekafka.reader import OffsetRange, ReaderError
+from wirekafka.tables.iceberg.data_files import without_partition
 from wirekafka.tables.iceberg.layout import (
     DEAD_LETTER_COLUMNS,
     DEFAULT_PARTITION_SPEC,
@@ -35,6 +38,8 @@ from wirekafka.tables.iceberg.problems import (
 from wirekafka.tables.iceberg.topic_table import TopicTable
 from wirekafka.tables.typed.values import TypedValues
 from wirekafka.translation.chunk import RecordChunk, read_chunk
+from wirekafka.translation.drops import mark_deletion
+from wirekafka.translation.groups import GroupedValues
 from wirekafka.translation.history import divergence, epoch_at
 from wirekafka.translation.messages import LeaderRange
 from wirekafka.translation.problems import TablePaused, TableRetrying
@@ -42,6 +47,7 @@ from wirekafka.translation.rebuild import settle_dead_letters
 from wirekafka.translation.rows import TranslatedRows
 from wirekafka.translation.schemas import schemas_of
 from wirekafka.translation.settings import InvalidAction, TableSettings, TableWrite
+from wirekafka.translation.settled_records import SettledRecords
 from wirekafka.translation.topic_files import TopicFiles
 from wirekafka.translation.typed_rows import DecodedPart, aligned
 
@@ -50,6 +56,10 @@ logger = logging.getLogger(__name__)
 _CHUNK_ROWS = 1 << 19
 _CHUNK_BYTES = 64 << 20
 """How much one commit adds: its rows are in memory a few times."""
+_UNKNOWN_FOR_S = 30.0
+"""An id that the registry did not know for so long is of no schema."""
+_CUT_ROWS = 1 << 11
+"""So many records are read at least where the schemas of further ones must be awaited."""
 _NO_KEY = "the record has no key, by which its row could be replaced"
 
 
@@ -63,6 +73,14 @@ class Progress:
     """Of the records, as Arrow has them."""
     has_more: bool = False
     """Whether the limits of a commit left some records."""
+
+
+class _DecodedBatch(NamedTuple):
+    """The records of a batch, their values, and by index why a record has none."""
+
+    batch: pa.RecordBatch
+    parts: Sequence[DecodedPart] = ()
+    failures: Mapping[int, str] = {}
 
 
 class TopicTranslator:
@@ -82,7 +100,14 @@ class TopicTranslator:
         catalog: Catalog,
         namespace: str,
         registry: SchemaRegistry | None,
+        deletion_mark: str | None = None,
+        unknown_for_s: float = _UNKNOWN_FOR_S,
+        now_s: Callable[[], float] = time.monotonic,
     ):
+        """`deletion_mark` is for a table that goes with its topic.
+
+        Records wait for `unknown_for_s` seconds for a schema that the registry does not know.
+        """
         self.topic = topic
         self.topic_id = topic_id
         self.settings = settings
@@ -91,11 +116,14 @@ class TopicTranslator:
         self._files = files
         self._catalog = catalog
         self._namespace = namespace
-        self._schemas = schemas_of(topic, settings.mode, registry)
+        self._deletion_mark = deletion_mark
+        self._schemas = schemas_of(topic, settings.mode, registry, now_s)
         self._table: TopicTable | None = None
         self._dead_letter_table: TopicTable | None = None
         self._adoptions: WeakKeyDictionary[TypedValues, str | None] = WeakKeyDictionary()
         """The schemas whose columns the table has, or why it cannot have them."""
+        self._now_s = now_s
+        self._settled = SettledRecords(unknown_for_s)
         self._limit_rows = _CHUNK_ROWS
         """How many records a commit has: fewer where these are in many partitions of the table."""
         self._last_partition = -1
@@ -126,6 +154,7 @@ class TopicTranslator:
                     table.evolve(KEY_VALUE_COLUMNS)
                     table.check_spec()
                 settle_dead_letters(table)
+                mark_deletion(table, self._deletion_mark)
                 self._table = table
             self.marks = self._table.refresh()
         return self.marks
@@ -151,6 +180,9 @@ class TopicTranslator:
         """Commit the next records of partitions that are led here."""
         if self._table is None:
             self.open()
+        now_s = self._now_s()
+        for partition, log in partitions.items():
+            self._settled.observe(partition, log.end_offset, now_s)
         try:
             ranges = self._untranslated(partitions)
         except TablePaused:
@@ -204,6 +236,8 @@ class TopicTranslator:
                 "%s-%d: the log no longer has offsets %d up to %d, which the table lacks",
                 *(self.topic, partition, *lost),
             )
+        if self._schemas is not None:
+            self._schemas.begin_turn()
         try:
             rows = self._rows(chunk)
             epochs = {
@@ -222,6 +256,9 @@ class TopicTranslator:
         except TableGone:
             self._reopen()
             return Progress(has_more=True)
+        if chunk.is_cut:
+            # What is read in vain for many turns would cost more than what is committed.
+            self._limit_rows = max(rows.table.num_rows + dead_count, _CUT_ROWS)
         self._limit_rows = min(2 * self._limit_rows, _CHUNK_ROWS)
         self._last_partition = list(chunk.added)[-1]
         return Progress(
@@ -247,11 +284,11 @@ class TopicTranslator:
     def _rows(self, chunk: RecordChunk) -> TranslatedRows:
         """The rows of a chunk. The table has their columns then."""
         assert self._table is not None
-        decoded = [self._decoded(batch) for batch in chunk.batches]
+        decoded = self._all_decoded(chunk)
         columns = self._table.arrow_type
         value_type = pa.struct([field for field in columns if field.name != RECORD_COLUMN])
         translated = TranslatedRows.none_of(columns)
-        for batch, (parts, failures) in zip(chunk.batches, decoded, strict=True):
+        for batch, parts, failures in decoded:
             if self._schemas is None:
                 values = _raw_values(batch, value_type)
             else:
@@ -259,14 +296,47 @@ class TopicTranslator:
                 values = rows.flatten()
             if self.settings.write is TableWrite.UPSERT:
                 failures = {**dict.fromkeys(_keyless(batch), _NO_KEY), **failures}
-            translated.add(batch, values, failures)
+            misplaced = without_partition(
+                self._table.table.metadata, pa.table(values, names=value_type.names)
+            )
+            translated.add(batch, values, {**misplaced, **failures})
         return translated
 
-    def _decoded(self, batch: pa.RecordBatch) -> tuple[list[DecodedPart], dict[int, str]]:
-        """The values of a batch, and why some have none. The table gets their columns."""
+    def _all_decoded(self, chunk: RecordChunk) -> list[_DecodedBatch]:
+        """The batches of a chunk, which ends ahead of the records whose schemas must be awaited.
+
+        Raises TableRetrying if all must. Partitions take turns: the look-ups of a turn are limited.
+        """
         if self._schemas is None:
-            return [], {}
-        grouped = self._schemas.grouped(batch)
+            return [_DecodedBatch(batch) for batch in chunk.batches]
+        order = {partition: at for at, partition in enumerate(chunk.added)}
+        partitions = [batch.column("partition")[0].as_py() for batch in chunk.batches]
+        decoded: dict[int, _DecodedBatch] = {}
+        waiting: dict[int, str | None] = {}
+        for at in sorted(range(len(partitions)), key=lambda at: order[partitions[at]]):
+            partition, batch = partitions[at], chunk.batches[at]
+            if partition in waiting:
+                continue
+            settled_rows = self._settled_rows(partition, batch)
+            grouped = self._schemas.grouped(batch, settled_rows)
+            if grouped.waiting:
+                first = min(grouped.waiting)
+                waiting[partition] = grouped.waiting[first]
+                chunk.end_at(partition, batch.column("offset")[first].as_py())
+                batch = batch.slice(0, first)
+                grouped = self._schemas.grouped(batch, None)
+            decoded[at] = self._decoded(batch, grouped)
+        if waiting and not chunk.added:
+            reason = next(filter(None, waiting.values()), "the registry is slow")
+            raise TableRetrying(f"{reason}: it is awaited for {_UNKNOWN_FOR_S:.0f} s")
+        return [each for _, each in sorted(decoded.items())]
+
+    def _settled_rows(self, partition: int, batch: pa.RecordBatch) -> int | None:
+        """How many records of a batch wait no longer for schemas; None if no record waits."""
+        return self._settled.rows(partition, batch)
+
+    def _decoded(self, batch: pa.RecordBatch, grouped: GroupedValues) -> _DecodedBatch:
+        """The values of a batch, and why some have none. The table gets their columns."""
         parts, failures = [], dict(grouped.failures)
         for group in grouped.groups:
             reason = self._adopted(group.values)
@@ -276,7 +346,7 @@ class TopicTranslator:
             values = group.values.decode(group.payloads)
             failures.update((group.indexes[at], why) for at, why in values.failures.items())
             parts.append(DecodedPart(group.indexes, values.rows))
-        return parts, failures
+        return _DecodedBatch(batch, parts, failures)
 
     def _adopted(self, values: TypedValues) -> str | None:
         """Give the table the columns of a schema; returns why it cannot have them."""

@@ -11,9 +11,11 @@ import pyarrow.compute as pc
 
 from wirekafka.reader import Split
 from wirekafka.tables.iceberg.layout import dead_letter_table
+from wirekafka.translation.comparison.log_values import LogValues
 from wirekafka.translation.comparison.log_windows import CheckedLog, Window, windows
 from wirekafka.translation.comparison.newest_records import NewestRecords, newest_records
 from wirekafka.translation.comparison.row_comparison import (
+    Flags,
     Offsets,
     Placed,
     RowDifference,
@@ -21,8 +23,14 @@ from wirekafka.translation.comparison.row_comparison import (
     among,
     repeated,
     unequal,
+    whole,
 )
-from wirekafka.translation.comparison.stored_rows import LARGEST_OFFSET, StoredRows, each_range
+from wirekafka.translation.comparison.stored_rows import (
+    LARGEST_OFFSET,
+    VALUES,
+    StoredRows,
+    each_range,
+)
 
 MOST_KEPT = 20
 """Differences of a kind that are named; the others are counted."""
@@ -43,13 +51,15 @@ class Claim:
 
     `is_upsert`: only the newest record of each key. `drops_invalid`: records that cannot be
     decoded are nowhere. `is_compacted`: the log may have lost records that the table has.
-    `compares_values`: the table has the value as bytes.
+    `compares_values`: the table has the value as bytes. `starts`: where partitions begin, as their
+    leaders say: files may still have records that were deleted before the table began.
     """
 
     topic: str
     marks: Mapping[int, int]
     dead_letter_marks: Mapping[int, int] = field(default_factory=dict)
     compares_values: bool = True
+    starts: Mapping[int, int] = field(default_factory=dict)
     is_upsert: bool = False
     drops_invalid: bool = False
     is_compacted: bool = False
@@ -73,6 +83,8 @@ class PartitionReport:
     """Rows whose records compaction has removed from the log."""
     dropped: int = 0
     """Records that are nowhere, where the topic drops invalid ones."""
+    undecoded: int = 0
+    """Rows whose values cannot be decoded now, so that only their positions were compared."""
 
 
 @dataclass(slots=True)
@@ -117,13 +129,15 @@ def verify(
     table: StoredRows,
     dead_letters: StoredRows | None = None,
     advance: Callable[[int, int], None] = lambda partition, offset: None,
+    values: LogValues | None = None,
 ) -> VerificationReport:
-    """Compare a table and its dead letters with the log. Raises ReaderError.
+    """Compare a table and its dead letters with the log. Raises ReaderError and TableRetrying.
 
+    `values` decodes the records of a table with typed columns, whose values are compared then.
     `advance` is called with each partition and the offset that the comparison has reached.
     """
     report = VerificationReport(claim.topic)
-    verification = _Verification(log, claim, table, dead_letters, report)
+    verification = _Verification(log, claim, table, dead_letters, report, values)
     known = set(log.partitions(claim.topic))
     for partition, end_offset in sorted(claim.marks.items()):
         if partition not in known:
@@ -145,7 +159,9 @@ class _Verification:
         table: StoredRows,
         dead_letters: StoredRows | None,
         report: VerificationReport,
+        values: LogValues | None,
     ) -> None:
+        self._values = values
         self._log, self._claim, self._report = log, claim, report
         self._table, self._dead_letters = table, dead_letters
         self._topic, self._dead_letter_name = claim.topic, dead_letter_table(claim.topic)
@@ -153,6 +169,7 @@ class _Verification:
     def compare(self, partition: int, mark: int, advance: Callable[[int, int], None]) -> None:
         """Compare one partition up to its mark."""
         start, log_end = self._log.offsets(self._topic, partition)
+        start = max(start, self._claim.starts.get(partition, start))
         end = min(mark, log_end)
         numbers = PartitionReport(partition, min(start, mark), mark)
         self._report.partitions.append(numbers)
@@ -161,7 +178,11 @@ class _Verification:
             self._report.add(_BEYOND, self._topic, partition, [mark], detail)
         newest = self._newest(partition, start, end) if self._claim.is_upsert else None
         self._count_below(partition, min(start, mark), newest, numbers)
-        has_value = self._claim.compares_values or self._dead_letters is not None
+        has_value = (
+            self._claim.compares_values
+            or self._dead_letters is not None
+            or self._values is not None
+        )
         fields = _FIELDS if has_value else _FIELDS[:-1]
         for window in windows(self._log, self._topic, partition, start, end, fields):
             self._compare_window(partition, window, newest, numbers)
@@ -238,7 +259,10 @@ class _Verification:
         found = among(stored.offsets, expected.offsets)
         self._add_unexpected(partition, stored.offsets[~found], window, numbers)
         fields = _FIELDS if self._claim.compares_values else _FIELDS[:-1]
-        self._add_changed(self._topic, partition, stored.where(found), expected, fields)
+        placed = stored.where(found)
+        self._add_changed(self._topic, partition, placed, expected, fields)
+        if self._values is not None:
+            self._add_changed_values(self._values, partition, placed, expected, numbers)
 
     def _compare_dead_letters(
         self, partition: int, dead: Placed, window: Window, numbers: PartitionReport
@@ -272,7 +296,25 @@ class _Verification:
     ) -> None:
         """Rows that differ from the records at their offsets."""
         records = log.where(among(log.offsets, stored.offsets))
-        found = unequal(stored.rows, records.rows, fields)
+        self._note_changed(name, partition, stored, unequal(stored.rows, records.rows, fields))
+
+    def _add_changed_values(
+        self,
+        values: LogValues,
+        partition: int,
+        stored: Placed,
+        log: Placed,
+        numbers: PartitionReport,
+    ) -> None:
+        """Rows whose typed columns differ from the values at their offsets."""
+        records = log.where(among(log.offsets, stored.offsets))
+        found, undecoded = values.differences(whole(stored.rows.column(VALUES)), records.rows)
+        numbers.undecoded += int(undecoded.sum())
+        self._note_changed(self._topic, partition, stored, found)
+
+    def _note_changed(
+        self, name: str, partition: int, stored: Placed, found: Mapping[str, Flags]
+    ) -> None:
         if not found:
             return
         rows = np.flatnonzero(np.logical_or.reduce(list(found.values())))
@@ -296,6 +338,8 @@ class _Verification:
         fields: Sequence[str] = _FIELDS
         if name == self._topic and not self._claim.compares_values:
             fields = _FIELDS[:-1]
+        if name == self._topic and self._values is not None:
+            fields = (*_FIELDS[:-1], VALUES)
         within = (partition, window.start_offset, window.end_offset)
         found = Placed.of(rows.between(*within, ["offset", *fields]))
         twice = repeated(found.offsets)

@@ -19,14 +19,16 @@ from typing import BinaryIO
 from pyiceberg.catalog import Catalog
 from pyiceberg.io import load_file_io
 
+from wirekafka.client.registry_settings import tls_of
 from wirekafka.client.schema_registry import SchemaRegistry
 from wirekafka.config.own import RegistryAccess
+from wirekafka.metrics.table_status import DeletableTable, TableStatus
 from wirekafka.tables.iceberg.catalog import open_catalog
 from wirekafka.tables.iceberg.problems import CatalogProblem
 from wirekafka.translation.messages import Assignment, WorkerSetUp
 from wirekafka.translation.node_tables import NodeTables
 from wirekafka.translation.problems import TablePaused, TableRetrying
-from wirekafka.translation.status import TableStatus, write_statuses
+from wirekafka.translation.status_files import write_statuses
 from wirekafka.translation.topic_files import TopicFiles
 from wirekafka.translation.translator import Progress
 
@@ -156,9 +158,9 @@ class Worker:
                 raise TablePaused(str(error)) from error
         return self._catalog
 
-    def _report(self, status: TableStatus) -> None:
+    def _report(self, report: TableStatus | DeletableTable) -> None:
         self._has_news = True
-        sys.stdout.write(json.dumps(status.to_json()) + "\n")
+        sys.stdout.write(json.dumps(report.to_json()) + "\n")
         sys.stdout.flush()
 
     def _write_statuses(self) -> None:
@@ -181,7 +183,11 @@ def _registry(access: RegistryAccess | None) -> SchemaRegistry | None:
     if access is None:
         return None
     return SchemaRegistry(
-        access.url, user=access.user, password=access.password, ca_file=access.certificate
+        access.url,
+        user=access.user,
+        password=access.password,
+        ca_file=access.certificate,
+        tls=tls_of(access.ssl, access.url),
     )
 
 

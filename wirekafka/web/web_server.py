@@ -12,7 +12,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wirekafka.config.address import Address
 from wirekafka.server.descriptors import GuardedSocket
@@ -128,7 +129,7 @@ class WebServer:
             self._loop, self._serving = asyncio.get_running_loop(), asyncio.current_task()
         async with self._service.application() as application:
             config = uvicorn.Config(
-                application,
+                _ending_calmly(application),
                 http=self._service.connection,
                 ws="none",
                 lifespan="off",
@@ -147,6 +148,30 @@ class WebServer:
                 self._server = uvicorn.Server(config)
             self._open.set()
             await self._server.serve(sockets=[self._socket])
+
+
+def _ending_calmly(application: ASGIApp) -> ASGIApp:
+    """An application whose requests end without a traceback if a stop cuts them off."""
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await application(scope, receive, noted)
+        except asyncio.CancelledError:
+            # Only uvicorn cancels a request, once a stop has lasted for its time limit. What has
+            # begun is cut off, so that the client does not take it for the whole.
+            if not has_begun:
+                headers = {"connection": "close"}
+                answer = PlainTextResponse("The server is stopping\n", 503, headers)
+                await answer(scope, receive, send)
+
+    return served
 
 
 def _bound(address: Address, purpose: str) -> socket.socket:

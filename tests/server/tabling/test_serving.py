@@ -96,6 +96,27 @@ def test_the_table_goes_with_the_topic_if_that_is_wanted(tmp_path: Path) -> None
         eventually(lambda: _values(lake) == [], every_s=0.3)
 
 
+def test_the_table_goes_also_with_a_topic_that_was_deleted_while_nobody_wrote_tables(
+    tmp_path: Path,
+) -> None:
+    lake = tmp_path / "lake"
+    served = Monitored(tmp_path / "data", "--tables", str(lake))
+    with served.serving:
+        _create(f"127.0.0.1:{served.serving.port}", delete="true")
+        _produce(f"127.0.0.1:{served.serving.port}", [1])
+        eventually(lambda: _values(lake) == [1], every_s=0.3)
+        assert served.serving.stop() == 0
+    served = Monitored(tmp_path / "data")
+    with served.serving:
+        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{served.serving.port}"})
+        admin.delete_topics(["orders"])["orders"].result(20)
+        assert served.serving.stop() == 0
+    assert _values(lake) == [1]
+    served = Monitored(tmp_path / "data", "--tables", str(lake))
+    with served.serving:
+        eventually(lambda: _values(lake) == [], every_s=0.3)
+
+
 def test_several_brokers_write_one_table(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     with SeveralBrokers(tmp_path / "data", 2, "--tables", str(lake)) as brokers:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from wirekafka.config.option import ConfigError
 from wirekafka.config.own import RegistryAccess
 from wirekafka.server.tabling import settings
 from wirekafka.server.tabling.settings import TablingSettings
+from wirekafka.translation.messages import WorkerSetUp
 
 _EXPECTED = "expected a directory, or file:///DIR, s3://BUCKET/PREFIX, gs://BUCKET, az://CONTAINER"
 _CLUSTER = "the brokers of a cluster need one catalog for tables in an object store"
@@ -121,6 +124,10 @@ def test_the_worker_gets_all_settings(tmp_path: Path) -> None:
     )
     assert found is not None
     registry = RegistryAccess("https://host", "a", "b", Path("/certificate.pem"))
+    with_tls = replace(registry, ssl={"ssl.truststore.location": "/ca.pem"})
+    for access in (registry, with_tls):
+        line = json.dumps(found.first_line(7, access)).encode()
+        assert WorkerSetUp.decode(line).registry == access
     assert found.first_line(7, registry) == {
         "node": 7,
         "url": "s3://bucket",
@@ -168,7 +175,8 @@ def test_without_tables_nothing_of_them_is_imported() -> None:
 
 
 def test_the_process_of_the_broker_imports_no_libraries_of_tables() -> None:
-    assert _imported("wirekafka.server.run, wirekafka.server.tabling.tabling") == []
+    modules = "wirekafka.server.tabling.tabling, wirekafka.server.monitoring.tables"
+    assert _imported(f"wirekafka.server.run, {modules}") == []
 
 
 def _imported(modules: str, *parts: str) -> list[str]:

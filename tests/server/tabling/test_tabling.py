@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import re
@@ -13,6 +14,7 @@ import pytest
 from tests.eventually import eventually_async
 from tests.server.tabling.stand import Stand, report_of, run
 from wirekafka.config.own import RegistryAccess
+from wirekafka.metrics.table_status import DeletableTable, DeletionMark, TableState, TableStatus
 from wirekafka.server.tiering.settings import LOCAL_CLASS
 
 
@@ -113,6 +115,49 @@ def test_each_worker_is_sent_once_which_tables_were_deleted_with_their_topics(
         await stand.until(lambda: len(stand.worker.processes()) == 2 and stand.last)
         assert stand.last["deleted"] == [["orders", old]]
 
+    run(tmp_path, monkeypatch, test)
+
+
+def test_tables_left_by_an_earlier_process_are_dropped_if_their_topics_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(stand: Stand) -> None:
+        id = stand.create("orders", delete="true")
+        message = await stand.until(lambda: stand.last)
+        broker = stand.kafka.broker
+        mark = message["topics"][0]["deletion_mark"]
+        assert mark == f"{broker.cluster_id}@{broker.metadata_offset}"
+
+        def table(topic: str, topic_id: str, mark: str) -> dict[str, object]:
+            return DeletableTable(topic, topic_id, mark).to_json()
+
+        later = DeletionMark(broker.cluster_id, broker.metadata_offset + 1)
+        stand.worker.report(
+            table("orders", id, mark),
+            table("gone", "ZGVsZXRlZC10b3BpYy1pZA", mark),
+            table("foreign", "b3RoZXItY2x1c3RlcnMtaWQ", f"other@{broker.metadata_offset}"),
+            table("newer", "bmV3ZXItdGhhbi1tZXRhZGE", str(later)),
+            table("garbled", "Z2FyYmxlZC1tYXJrLW9mLWl", "what"),
+        )
+        message = await stand.until(lambda: (found := stand.last) and found["deleted"] and found)
+        assert message["deleted"] == [["gone", "ZGVsZXRlZC10b3BpYy1pZA"]]
+        stand.create("another", mode="off")  # The metadata have come so far now.
+        message = await stand.until(
+            lambda: stand.last["deleted"] != message["deleted"] and stand.last
+        )
+        assert message["deleted"] == [["newer", "bmV3ZXItdGhhbi1tZXRhZGE"]]
+
+    run(tmp_path, monkeypatch, test)
+
+
+def test_a_worker_looks_for_tables_of_deleted_topics_where_there_is_a_catalog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(stand: Stand) -> None:
+        assert await stand.until(lambda: stand.last) == {"topics": [], "deleted": []}
+
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "catalog.db").touch()
     run(tmp_path, monkeypatch, test)
 
 
@@ -298,3 +343,20 @@ def _exists(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_worker_and_broker_read_and_write_the_same_status_line() -> None:
+    status = TableStatus(
+        topic="orders",
+        topic_id="hxxkYO_7TNO5bVx-HCcJLA",
+        state=TableState.PAUSED,
+        error="no such subject",
+        ends={0: 3, 11: 0},
+        rows=2,
+        dead_letters=1,
+        commit_ms=5,
+    )
+    for written in (status, TableStatus(topic="orders", topic_id="id")):
+        assert TableStatus.from_json(json.loads(json.dumps(written.to_json()))) == written
+    newer = {**status.to_json(), "more": "of a newer version"}
+    assert TableStatus.from_json(newer) == status

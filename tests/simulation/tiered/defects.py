@@ -120,7 +120,7 @@ def _defects() -> Iterator[Defect]:
         (describe_segments_one_record_too_short, {"UNHEALED", "PENDING"} | lost, 0),
         (describe_segments_with_all_leader_epochs, lost, 0),
         (leave_what_failed_copies_have_stored, {"ORPHAN"}, 2),
-        (report_deletions_before_the_objects_are_gone, {"ORPHAN"}, 2),
+        (report_deletions_before_the_objects_are_gone, {"ORPHAN"}, 1),
         (delete_what_readers_still_find, {"STUCK"}, 0),
     ):
         yield Defect(introduce, frozenset(kinds), seed, simulate)

@@ -206,6 +206,35 @@ def test_a_change_of_meaning_is_refused_and_nothing_is_changed(tmp_path, older, 
     assert table.table.arrow_type == before
 
 
+INNER = pa.struct([("x", pa.int32()), ("X", pa.int32())])
+
+
+@pytest.mark.parametrize(
+    ("newer", "name"),
+    [
+        ([("carrier", pa.int32()), ("Carrier", pa.int32())], "Carrier"),
+        ([("CARRIER", pa.int32())], "CARRIER"),
+        ([("Redpanda", pa.int32())], "Redpanda"),
+        ([("s", INNER)], "s.x"),
+        ([("l", pa.list_(pa.field("element", INNER)))], "l.element.x"),
+        ([("m", pa.map_(pa.string(), pa.field("value", INNER)))], "m.value.x"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_name_that_differs_only_in_case_is_refused(tmp_path, newer, name):
+    """Spark 4.0 refuses queries that name either, as [AMBIGUOUS_REFERENCE]."""
+    table = Evolving(tmp_path, ("carrier", pa.int32())).append(carrier=1)
+    with pytest.raises(BadEvolution, match=f"column {name} differs only in case from"):
+        table.evolve(*newer)
+    assert table.values() == [{"carrier": 1}]
+
+
+def test_a_name_whose_case_changes_by_an_alias_is_a_rename(tmp_path):
+    table = Evolving(tmp_path, ("carrier", pa.int32())).append(carrier=1)
+    table.evolve(("Carrier", pa.int32()), renames={("carrier",): ("Carrier",)})
+    assert table.append(Carrier=2).values() == [{"Carrier": 1}, {"Carrier": 2}]
+
+
 def test_columns_without_a_change_make_no_commit(tmp_path):
     table = Evolving(tmp_path, ("a", pa.int32())).append(a=1)
     location = table.table.table.metadata_location

@@ -21,11 +21,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.schemas.protobuf_generator import source_of
+from wirekafka.schemas.message_indexes import message_indexes
 from wirekafka.schemas.protobuf.schema import ProtobufSchema, parse
 from wirekafka.schemas.schema import Dependency, ValueMismatch
 from wirekafka.tables.typed import assembly
 from wirekafka.tables.typed.formats import typed_values
-from wirekafka.tables.typed.protobuf import indexes_of, message_indexes
+from wirekafka.tables.typed.protobuf import indexes_of
 from wirekafka.tables.typed.values import UnsupportedSchema
 
 Field = FieldDescriptor

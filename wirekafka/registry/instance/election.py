@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from wirekafka.client.classic_membership import ClassicMembership
+from wirekafka.client.classic_membership import ClassicMembership, SessionTimeoutRefused
 from wirekafka.client.client import Client, CliError, ConnectionFailure
 from wirekafka.config.option import ConfigError
 from wirekafka.registry.instance.topic import OpenClient
@@ -23,7 +23,10 @@ from wirekafka.registry.names import GROUP
 
 logger = logging.getLogger(__name__)
 
-SESSION_TIMEOUT_MS = 10_000
+SESSION_TIMEOUT_MS = 6_000
+"""The least that brokers allow by default: writes wait so long for another leader after a kill."""
+_LONGER_SESSION_TIMEOUT_MS = 10_000
+"""As Confluent's registries have it, for brokers with a higher group.min.session.timeout.ms."""
 REBALANCE_TIMEOUT_MS = 15_000
 _VERSION = 1
 _NO_ERROR, _DUPLICATE_URLS = 0, 1
@@ -143,6 +146,12 @@ class RegistryElection:
             try:
                 with self._open_client() as client:
                     self._take_part(client)
+            except SessionTimeoutRefused as refused:
+                logger.info("%s is refused: the next one is longer", refused)
+                self._session_timeout_ms = max(
+                    2 * self._session_timeout_ms, _LONGER_SESSION_TIMEOUT_MS
+                )
+                continue
             except (CliError, ConfigError, OSError) as error:
                 if not self._should_stop.is_set():
                     logger.warning("No election of a leader: %s", error)

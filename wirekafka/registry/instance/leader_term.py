@@ -21,7 +21,7 @@ from wirekafka.client.client import CliError, ConnectionFailure
 from wirekafka.client.transactions import ProducerFenced, TransactionalProducer
 from wirekafka.codec.record import Record
 from wirekafka.config.option import ConfigError
-from wirekafka.registry.entry import Entry
+from wirekafka.registry.entry import GIVEN_IDS, Entry
 from wirekafka.registry.errors import RegistryError
 from wirekafka.registry.instance.topic import PARTITION, OpenClient, TopicFollower
 from wirekafka.registry.records import NOOP
@@ -143,6 +143,9 @@ class LeaderTerm:
                 self._end = first + 2  # With the marker of the commit.
                 topic_id = client.topic(self._topic).topic_id
                 self._state = self._follower.copied_at(self._end, topic_id)
+                # The record that the term has begun with does not know which ids were given.
+                if self._state.stamped([NOOP]) != [NOOP]:
+                    self._end = self._write(producer, [NOOP], (), ()) + 2
                 self.is_leading = True
                 logger.info("This instance leads, from offset %d of %s on", first, self._topic)
                 while not self._should_stop.is_set():
@@ -228,7 +231,15 @@ class LeaderTerm:
 
     def _append(self, producer: TransactionalProducer, entries: Sequence[Entry]) -> int:
         now_ms = self._now_ms()
-        records = [Record(timestamp=now_ms, key=each.key, value=each.value) for each in entries]
+        records = [
+            Record(
+                timestamp=now_ms,
+                key=each.key,
+                value=each.value,
+                headers=() if each.given_ids is None else ((GIVEN_IDS, each.given_ids),),
+            )
+            for each in self._state.stamped(entries)
+        ]
         return producer.send(self._topic, PARTITION, records)
 
     def _answer(self, submission: Submission, outcome: Decided[Any] | Exception) -> None:

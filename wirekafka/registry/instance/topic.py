@@ -17,7 +17,7 @@ from wirekafka.config.option import ConfigError
 from wirekafka.errors import Error
 from wirekafka.protocol.list_offsets import ListOffsetsResponse
 from wirekafka.protocol.metadata import MetadataResponse
-from wirekafka.registry.entry import Entry
+from wirekafka.registry.entry import GIVEN_IDS, Entry
 from wirekafka.registry.names import TOPIC
 from wirekafka.registry.state import RegistryState
 
@@ -111,7 +111,8 @@ class TopicReader:
         """The next records, if any come within half a second. Raises CliError."""
         for record in self._fetcher.fetch(_WAIT_S):
             if record.key is not None:
-                yield Replay(Entry(record.key, record.value), record.offset, record.timestamp)
+                entry = Entry(record.key, record.value, dict(record.headers).get(GIVEN_IDS))
+                yield Replay(entry, record.offset, record.timestamp)
         self.position = self._fetcher.moved().get(PARTITION, self.position)
 
 

@@ -104,6 +104,10 @@ class AvroSchema:
         except TooComplex as error:
             return [f"Unexpected exception during compatibility check: {error}"]
 
+    def lenient_incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
+        """The same as `incompatibilities`: the policy is about JSON's content models."""
+        return self.incompatibilities(older)
+
     def reasons(self, older: AvroSchema) -> Sequence[AvroIncompatibility]:
         """Each difference because of which the schema cannot read data of `older`.
 

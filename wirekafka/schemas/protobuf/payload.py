@@ -10,10 +10,9 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, EncodeError
 
+from wirekafka.schemas.message_indexes import message_indexes
 from wirekafka.schemas.schema import ValueMismatch
 
-_MAX_INDEXES = 40
-_MAX_VARINT_BYTES = 10
 _MAX_REASON_CHARS = 300
 _FIRST_MESSAGE = b"\x00"
 """No index stands for one index, which is 0."""
@@ -68,20 +67,6 @@ def encoded(file: FileDescriptor, pool: DescriptorPool, value: Any) -> bytes:
         ) from error
 
 
-def message_indexes(payload: bytes) -> tuple[tuple[int, ...], int]:
-    """The indexes from the outermost message on, and where they end. Raises ValueMismatch."""
-    count, end = _zigzag(payload, 0)
-    if count == 0:
-        return (0,), end
-    if not 0 < count <= _MAX_INDEXES:
-        raise ValueMismatch(f"{count} indexes of a message are not valid")
-    indexes = []
-    for _ in range(count):
-        index, end = _zigzag(payload, end)
-        indexes.append(index)
-    return tuple(indexes), end
-
-
 def message_at(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
     """The message that indexes lead to. Raises ValueMismatch."""
     messages = list(file.message_types_by_name.values())
@@ -94,15 +79,6 @@ def message_at(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
     if found is None:
         raise ValueMismatch("No index of a message is given")
     return found
-
-
-def _zigzag(payload: bytes, start: int) -> tuple[int, int]:
-    value = 0
-    for position, byte in enumerate(payload[start : start + _MAX_VARINT_BYTES]):
-        value |= (byte & 0x7F) << (7 * position)
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), start + position + 1
-    raise ValueMismatch("The indexes of the message are truncated")
 
 
 def _at(messages: Sequence[Descriptor], index: int) -> Descriptor | None:

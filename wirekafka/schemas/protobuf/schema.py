@@ -52,10 +52,18 @@ class ProtobufSchema:
         assert isinstance(older, ProtobufSchema)
         return compatibility.incompatibilities(self._file.descriptor, older._file.descriptor)
 
+    def lenient_incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
+        """The same as `incompatibilities`: the policy is about JSON's content models."""
+        return self.incompatibilities(older)
+
     def name(self) -> str | None:
         """The full name of the first message."""
         first = next(iter(self._file.descriptor.message_types_by_name.values()), None)
         return None if first is None else first.full_name
+
+    def message_name(self, indexes: Sequence[int]) -> str:
+        """The full name of the message that indexes lead to. Raises ValueMismatch."""
+        return str(payloads.message_at(self._file.descriptor, indexes).full_name)
 
     def serialized(self) -> str:
         """The descriptor in base64, as of `format=serialized`."""

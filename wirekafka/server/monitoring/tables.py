@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirekafka.metrics.exposition import COUNTER, GAUGE, Column, Table, Value
-from wirekafka.server.tabling.report import PAUSED, RETRYING, RUNNING
+from wirekafka.metrics.table_status import TableState
 from wirekafka.server.tabling.tabling import Tabling
 
 _STARTING = "starting"
 """The state of a table that nothing was reported about yet."""
-_STATES = (_STARTING, RUNNING, RETRYING, PAUSED)
+_STATES = (_STARTING, *TableState)
 _MS = 1_000
 """Of a second."""
 _COLUMNS = (

@@ -11,6 +11,7 @@ from wirekafka.config.options import TOPIC as OPTIONS
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.checkpoints import uuid_text
 from wirekafka.metadata.image.image import TOPIC, TopicImage
+from wirekafka.metrics.table_status import DeletableTable, DeletionMark
 from wirekafka.replication.partition.partition import Partition
 
 _MOST_DELETED = 1_000
@@ -25,6 +26,8 @@ class TableTopic:
     id: str
     """The topic id in base64."""
     config: TopicConfig
+    deletion_mark: DeletionMark | None = None
+    """Whether its table goes with the topic, since some metadata offset."""
 
     @property
     def name(self) -> str:
@@ -41,7 +44,10 @@ def table_topics(broker: Broker) -> Iterator[TableTopic]:
             config = broker.topic_config(name)
             if config.is_table:
                 topic = image.topics[name]
-                yield TableTopic(topic, uuid_text(topic.id), config)
+                mark = None
+                if config.wirekafka_table_delete:
+                    mark = DeletionMark(broker.cluster_id, broker.metadata_offset)
+                yield TableTopic(topic, uuid_text(topic.id), config, mark)
 
 
 class TableFeed:
@@ -54,6 +60,10 @@ class TableFeed:
         self._generation = -1
         self._config: object = None
         self._topics: list[TableTopic] = []
+        self._marks: dict[str, DeletionMark] = {}
+        """What each table that goes with its topic is marked with, by topic id."""
+        self._doubtful: dict[str, tuple[DeletableTable, DeletionMark]] = {}
+        """Tables, by topic id, whose topics may be gone: newer metadata will say."""
         self.deleted: dict[str, str] = {}
         """The names of topics led here that were deleted, with their tables, by their ids."""
         self.led: list[tuple[TableTopic, list[Partition]]] = []
@@ -67,9 +77,22 @@ class TableFeed:
             self._generation, self._config = generation, config
             self._topics = list(table_topics(broker))
             self._note_deletions()
+            present = {topic.id for topic in self._topics}
+            self._marks = {id: mark for id, mark in self._marks.items() if id in present}
+            self._decide()
         self.led = [
             (topic, partitions) for topic in self._topics if (partitions := self._led_of(topic))
         ]
+
+    def found(self, table: DeletableTable) -> None:
+        """Take over that a table goes with its topic, which may have gone unnoticed.
+
+        Raises ValueError for a mark that is none.
+        """
+        mark = DeletionMark.parse(table.mark)
+        if mark.cluster_id == self._broker.cluster_id and len(self._doubtful) < _MOST_DELETED:
+            self._doubtful[table.topic_id] = table, mark
+            self._decide()
 
     def unreadable(self) -> list[TableTopic]:
         """The topics led here whose oldest records the worker cannot read: they are not sent."""
@@ -86,10 +109,17 @@ class TableFeed:
                     str(each.index): [each.start_offset, each.last_stable_offset, each.leader_epoch]
                     for each in partitions
                 },
+                **self._marked(topic),
             }
             for topic, partitions in self.led
             if not self._is_unreadable(topic)
         ]
+
+    def _marked(self, topic: TableTopic) -> dict[str, str]:
+        """The mark of a table that goes with its topic, the same as long as this broker runs."""
+        if topic.deletion_mark is None:
+            return {}
+        return {"deletion_mark": str(self._marks.setdefault(topic.id, topic.deletion_mark))}
 
     def _is_unreadable(self, topic: TableTopic) -> bool:
         return self._tier is None and topic.config.is_tiered
@@ -108,9 +138,24 @@ class TableFeed:
         present = self._broker.image.topics_by_id
         for topic, _ in self.led:
             if topic.config.wirekafka_table_delete and topic.image.id not in present:
-                self.deleted[topic.id] = topic.name
-                if len(self.deleted) > _MOST_DELETED:
-                    del self.deleted[next(iter(self.deleted))]
+                self._delete(topic.name, topic.id)
+
+    def _decide(self) -> None:
+        """Note which of the doubtful tables are of deleted topics."""
+        present = (
+            {uuid_text(id) for id in self._broker.image.topics_by_id} if self._doubtful else ()
+        )
+        for id, (table, mark) in list(self._doubtful.items()):
+            if id in present:
+                del self._doubtful[id]
+            elif self._broker.metadata_offset >= mark.metadata_offset:
+                del self._doubtful[id]
+                self._delete(table.topic, id)
+
+    def _delete(self, name: str, id: str) -> None:
+        self.deleted[id] = name
+        if len(self.deleted) > _MOST_DELETED:
+            del self.deleted[next(iter(self.deleted))]
 
 
 def _options(config: TopicConfig) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from wirekafka.config.own import (
     tables_url,
     tier_url,
 )
-from wirekafka.config.table_place import NOT_IN_URIS, OF_CATALOGS
+from wirekafka.config.table_place import CATALOG_FILE, NOT_IN_URIS, OF_CATALOGS
 
 _NAMESPACE, _CATALOG = "redpanda", "wirekafka"
 _CATALOG_FILE = "wirekafka-tables.db"
@@ -47,6 +47,13 @@ class TablingSettings:
     """The broker's log directories."""
     tier: str | None
     rate_bytes: int
+
+    @property
+    def may_have_tables(self) -> bool:
+        """Whether the catalog may have tables: False only if its file is not there."""
+        if urlsplit(self.url).scheme != _FILE or self.catalog.keys() & set(OF_CATALOGS):
+            return True
+        return Path(unquote(urlsplit(self.url).path), CATALOG_FILE).exists()
 
     @classmethod
     def of(cls, config: BrokerConfig) -> TablingSettings | None:
@@ -170,6 +177,7 @@ def _encoded(registry: RegistryAccess) -> dict[str, Any]:
         "user": registry.user,
         "password": registry.password,
         "certificate": None if registry.certificate is None else str(registry.certificate),
+        **({"ssl": dict(registry.ssl)} if registry.ssl else {}),
     }
 
 

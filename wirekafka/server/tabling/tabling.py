@@ -11,9 +11,9 @@ from wirekafka.broker import Broker
 from wirekafka.clock import Timer
 from wirekafka.config.own import TIER, RegistryAccess
 from wirekafka.metrics.lag import Behind, EndOffsets, behind
+from wirekafka.metrics.table_status import DeletableTable, TableState, TableStatus
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.tabling.feed import TableFeed, TableTopic
-from wirekafka.server.tabling.report import PAUSED, RETRYING, TableReport
 from wirekafka.server.tabling.settings import TablingSettings
 from wirekafka.server.tabling.worker_process import WorkerProcess
 
@@ -41,6 +41,7 @@ class Tabling:
     ):
         """`registry` returns the schema registry of the records."""
         self._broker = broker
+        self._settings = settings
         self._feed = TableFeed(broker, settings.tier)
         self._sent: object = None
         """The topics that the present process was sent last."""
@@ -49,11 +50,13 @@ class Tabling:
         self._timer: Timer | None = None
         self._is_stopped = False
         self._is_garbled = False
-        self.reports: dict[str, TableReport] = {}
+        self.reports: dict[str, TableStatus] = {}
         """The last report about each topic that is led here, by name."""
         self._ends: dict[tuple[str, int], EndOffsets] = {}
         """When the partitions led here became readable up to where."""
         self._observed_ms = 0
+        self._may_be_left = False
+        """Whether tables may be there, perhaps of topics that were deleted meanwhile."""
         self._released: dict[tuple[str, int], Partition] = {}
         """The partitions led here whose retention waits."""
 
@@ -66,6 +69,7 @@ class Tabling:
 
     def start(self) -> None:
         """Begin the periodic work."""
+        self._may_be_left = self._settings.may_have_tables
         self._timer = self._broker.clock.call_later(_POLL_MS, self._fire)
 
     async def stop(self) -> None:
@@ -82,7 +86,7 @@ class Tabling:
         """The topics that are tables, with their partitions led here."""
         return self._feed.led
 
-    def report(self, topic: TableTopic) -> TableReport | None:
+    def report(self, topic: TableTopic) -> TableStatus | None:
         """The last report about a topic that is led here; None without any."""
         found = self.reports.get(topic.name)
         return found if found is not None and found.topic_id == topic.id else None
@@ -108,10 +112,14 @@ class Tabling:
         feed = self._feed
         feed.refresh()
         for topic in feed.unreadable():
-            self._note(TableReport(topic.name, topic.id, PAUSED, error=_UNREADABLE))
+            self._note(
+                TableStatus(
+                    topic=topic.name, topic_id=topic.id, state=TableState.PAUSED, error=_UNREADABLE
+                )
+            )
         self._release()
         self._observe()
-        if feed.led or feed.deleted:
+        if feed.led or feed.deleted or self._may_be_left:
             self.worker.start()
         self.worker.renew()
         topics = feed.topics()
@@ -149,7 +157,7 @@ class Tabling:
                 continue
             report = self.report(topic)
             # A paused table may be of another log, such as the log before a backup was restored.
-            ends = {} if report is None or report.state == PAUSED else report.ends
+            ends = {} if report is None or report.state is TableState.PAUSED else report.ends
             for each in partitions:
                 each.log.released_offset = ends.get(each.index, _UNKNOWN)
                 released[topic.name, each.index] = each
@@ -176,7 +184,12 @@ class Tabling:
 
     def _received(self, line: bytes) -> None:
         try:
-            report = TableReport.of(json.loads(line))
+            message = json.loads(line)
+            table = DeletableTable.from_json(message)
+            if table is not None:
+                self._feed.found(table)
+                return
+            report = TableStatus.from_json(message)
         except (AttributeError, KeyError, TypeError, ValueError):
             if not self._is_garbled:
                 self._is_garbled = True
@@ -184,7 +197,7 @@ class Tabling:
             return
         self._note(report)
 
-    def _note(self, report: TableReport) -> None:
+    def _note(self, report: TableStatus) -> None:
         """Take over a report, and log a new state or error once."""
         before = self.reports.get(report.topic)
         self.reports[report.topic] = report
@@ -192,11 +205,11 @@ class Tabling:
         if known == (report.state, report.error):
             return
         match report.state:
-            case "paused":
+            case TableState.PAUSED:
                 logger.error("The table of %s is paused: %s", report.topic, report.error)
-            case "retrying":
+            case TableState.RETRYING:
                 logger.warning("The table of %s is tried again: %s", report.topic, report.error)
-            case _ if known[0] in (PAUSED, RETRYING):
+            case _ if known[0] in (TableState.PAUSED, TableState.RETRYING):
                 logger.info("The table of %s is written again", report.topic)
 
 

@@ -20,11 +20,10 @@ from sqlalchemy.event import listen
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
-from wirekafka.config.table_place import IMPLEMENTATIONS, NOT_IN_URIS, OF_CATALOGS
+from wirekafka.config.table_place import CATALOG_FILE, IMPLEMENTATIONS, NOT_IN_URIS, OF_CATALOGS
 from wirekafka.tables.iceberg.problems import cause_of, may_pass, passing_problems
 from wirekafka.tables.iceberg.synced_files import SyncedFileIO
 
-CATALOG_FILE = "catalog.db"
 BUSY_TIMEOUT_S = 30
 """How long a statement waits while another process writes the SQLite file."""
 _OPENINGS = 5

@@ -22,13 +22,15 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform
 from pyiceberg.typedef import Record
+from pyiceberg.types import DateType, TimestampType, TimestamptzType
 from pyiceberg.utils.concurrent import ExecutorFactory
 from pyiceberg.utils.properties import property_as_int
 
 from wirekafka.tables.iceberg.arrow_types import plain_type
 from wirekafka.tables.iceberg.column_bounds import statistics_of
-from wirekafka.tables.iceberg.layout import RECORD_COLUMN
+from wirekafka.tables.iceberg.layout import RECORD_COLUMN, YEAR_1_US, YEAR_9999_US
 from wirekafka.tables.iceberg.problems import TooManyParts
 from wirekafka.tables.iceberg.projection import FileColumns
 
@@ -41,6 +43,10 @@ _LONGEST_DIRECTORIES = 200
 
 They are for people. Readers take a file's partition from its manifest.
 """
+_TIMES = (DateType, TimestampType, TimestamptzType)
+_BY_DATE = (DayTransform, HourTransform, IdentityTransform)
+"""Transforms whose partitions are a date or an hour."""
+_DAY_US = 86_400_000_000
 _logger = logging.getLogger(__name__)
 
 
@@ -80,6 +86,33 @@ def write_rows(
     # Parquet is compressed outside of the interpreter's lock.
     written = ExecutorFactory.get_or_create().map(write, enumerate(parts))
     return WrittenFiles(spec_id, tuple(written))
+
+
+def without_partition(metadata: TableMetadata, rows: pa.Table) -> dict[int, str]:
+    """By index of the row, why a row belongs to no partition of a table.
+
+    The rows have columns of the table's present schema. pyiceberg, as any reader in Python, has no
+    date beyond the years 1 to 9999, so no partition by such a date or hour.
+    """
+    spec, schema = metadata.spec(), metadata.schema()
+    found: dict[int, str] = {}
+    for field in spec.fields:
+        source = schema.find_field(field.source_id).field_type
+        if not isinstance(source, _TIMES) or not isinstance(field.transform, _BY_DATE):
+            continue
+        path = schema.find_column_name(field.source_id)
+        reason = (
+            f"{path} is not of the years 1 to 9999, and the table is partitioned by"
+            f" {field.transform} of it"
+        )
+        column = pc.cast(_column(rows, path), plain_type(schema_to_pyarrow(source)))
+        unit_us = 1 if pa.types.is_timestamp(column.type) else _DAY_US
+        numbers = pc.cast(column, pa.int32() if unit_us > 1 else pa.int64())
+        least, most = YEAR_1_US // unit_us, YEAR_9999_US // unit_us
+        wrong = pc.or_(pc.less(numbers, least), pc.greater(numbers, most))
+        for index in pc.indices_nonzero(pc.fill_null(wrong, False)).to_pylist():
+            found.setdefault(index, reason)
+    return found
 
 
 def has_metadata(properties: Mapping[str, str], location: str) -> bool:

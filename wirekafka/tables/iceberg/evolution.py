@@ -6,6 +6,7 @@ table keeps columns that the newer schema lacks, and types that are wider than t
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -155,8 +156,9 @@ def _inner(type_: IcebergType, names: list[str]) -> NestedField | None:
 
 
 def _check(schema: Schema, wanted: Schema) -> None:
-    """Raise BadEvolution with all columns whose types cannot become the wanted ones."""
-    conflicts = list(_conflicts((), schema.as_struct(), wanted.as_struct()))
+    """Raise BadEvolution with all columns whose types or names the table cannot have."""
+    present, needed = schema.as_struct(), wanted.as_struct()
+    conflicts = [*_conflicts((), present, needed), *_equal_but_for_case((), present, needed)]
     if conflicts:
         raise BadEvolution("; ".join(conflicts))
 
@@ -177,6 +179,39 @@ def _conflicts(path: Path, present: IcebergType, wanted: IcebergType) -> Iterato
             yield from _conflicts((*path, "value"), present.value_type, wanted.value_type)
         case _ if not (_widens(present, wanted) or _widens(wanted, present)):
             yield _conflict(path, present, wanted)
+
+
+def _equal_but_for_case(
+    path: Path, present: IcebergType | None, wanted: IcebergType
+) -> Iterator[str]:
+    """New names that differ only in case from a name beside them.
+
+    With both, queries of Spark that name either fail as ambiguous, which worked before. Names that
+    a table has already stay.
+    """
+    match wanted:
+        case StructType():
+            old = present.fields if isinstance(present, StructType) else ()
+            known = {field.name: field.field_type for field in old}
+            spellings: dict[str, set[str]] = defaultdict(set)
+            for name in (*known, *(field.name for field in wanted.fields)):
+                spellings[name.lower()].add(name)
+            for field in wanted.fields:
+                inner = (*path, field.name)
+                others = spellings[field.name.lower()] - {field.name}
+                if others and field.name not in known:
+                    yield (
+                        f"column {'.'.join(inner)} differs only in case from {min(others)}, and"
+                        " both are ambiguous for Spark: give the field another name, or the name of"
+                        " the older field as an alias"
+                    )
+                yield from _equal_but_for_case(inner, known.get(field.name), field.field_type)
+        case ListType():
+            element = present.element_type if isinstance(present, ListType) else None
+            yield from _equal_but_for_case((*path, "element"), element, wanted.element_type)
+        case MapType():
+            value = present.value_type if isinstance(present, MapType) else None
+            yield from _equal_but_for_case((*path, "value"), value, wanted.value_type)
 
 
 def _conflict(path: Path, present: IcebergType, wanted: IcebergType) -> str:

@@ -8,6 +8,9 @@ DEAD_LETTER_SUFFIX = "~dlq"
 DEFAULT_NAMESPACE = "redpanda"
 DEFAULT_PARTITION_SPEC = "(hour(redpanda.timestamp))"
 
+YEAR_1_US, YEAR_9999_US = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The first and the last microsecond of these years: Python has no other times."""
+
 HEADER_TYPE = pa.struct([("key", pa.string()), ("value", pa.binary())])
 RECORD_TYPE = pa.struct(
     [
@@ -36,6 +39,8 @@ TABLE_PROPERTIES = {
 }
 TOPIC_ID_PROPERTY = "wirekafka.topic-id"
 """The id of the topic, for a table without a snapshot too."""
+DELETION_PROPERTY = "wirekafka.deleted-with-topic"
+"""A `DeletionMark`: the table goes with its topic."""
 RENAMES_PROPERTY = "wirekafka.renames"
 """Fields that were renamed, as JSON: pairs of an older path and its newer path."""
 

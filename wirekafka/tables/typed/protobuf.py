@@ -18,9 +18,6 @@ from wirekafka.tables.typed.protobuf_columns import MessageColumn, message_colum
 from wirekafka.tables.typed.protobuf_memory import MessageMemory, most_bytes
 from wirekafka.tables.typed.values import DecodedValues, Path, UnsupportedSchema
 
-message_indexes = payloads_of_messages.message_indexes
-"""The indexes at the beginning of a payload, and where the message begins."""
-
 
 def indexes_of(schema: ParsedSchema, full_name: str) -> tuple[int, ...]:
     """The indexes of a message, by its package and its name. Raises UnsupportedSchema."""

@@ -24,6 +24,7 @@ from wirekafka.testing.controlled_clock import Clock
 from wirekafka.testing.hooks.traffic import Traffic
 from wirekafka.testing.lifecycle import Lifecycle, scratch_directory
 from wirekafka.testing.loop_thread import EngineGone
+from wirekafka.testing.registry.owner import RegistryOwner, companion_registry
 from wirekafka.testing.settings import arguments_of, checked, directory_name, wanted_topics
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _MOST_NODES = 100
 
 
-class Cluster(ClusterOperations, Lifecycle):
+class Cluster(ClusterOperations, RegistryOwner, Lifecycle):
     """A Kafka cluster whose brokers and controllers run in one thread of this process.
 
         with Cluster(brokers=3, topics=["orders"]) as cluster:
@@ -56,6 +57,7 @@ class Cluster(ClusterOperations, Lifecycle):
         users: Mapping[str, str] | None = None,
         acls: Iterable[Allow] | None = None,
         tls: bool = False,
+        schema_registry: bool = False,
         nodes: Mapping[int, Mapping[str, object]] | None = None,
         config: Mapping[str, object] | None = None,
         **options: object,
@@ -73,7 +75,11 @@ class Cluster(ClusterOperations, Lifecycle):
             if not 0 < number <= _MOST_NODES:
                 raise ValueError(f"{name}={number}: give a number from 1 to {_MOST_NODES}")
         shared = cluster_settings(brokers, config, options, arguments_of(Cluster))
-        self._security = Security.of(users, acls, tls).certified(host, shared)
+        security = Security.of(users, acls, tls)
+        if schema_registry:
+            security = security.with_service()
+        self._security = security.certified(host, shared)
+        self._registry = companion_registry(host) if schema_registry else None
         layout = ClusterLayout(
             brokers=brokers,
             controllers=controllers,
@@ -99,6 +105,8 @@ class Cluster(ClusterOperations, Lifecycle):
         """The recorded requests of clients to all brokers, and their responses."""
         self.clock = Clock(lambda: self._engine)
         """The clock of all brokers."""
+        if self._registry is not None:
+            self.requests.show_values(self._registry.schemas.shown)
 
     # The brokers.
 
@@ -137,6 +145,7 @@ class Cluster(ClusterOperations, Lifecycle):
         """
         if nodes:
             self._on_nodes(nodes).thread.complete(self._running.start_nodes(nodes))
+            self._validate_by_registry(nodes)
             return self
         if self._nodes is not None:
             raise RuntimeError("this cluster is running already")
@@ -164,6 +173,7 @@ class Cluster(ClusterOperations, Lifecycle):
         try:
             self._security.establish(self._engine)
             self._create_topics()
+            self._start_registry()
         except BaseException:
             self.stop()
             raise
@@ -183,6 +193,7 @@ class Cluster(ClusterOperations, Lifecycle):
             return
         self._was_stopped = True
         self._abandon.detach()
+        self._stop_registry()
         try:
             self._end_rules(self._everywhere)
             for member in self._members.values():
@@ -242,6 +253,7 @@ class Cluster(ClusterOperations, Lifecycle):
         dropped, and the topics of the constructor are created again.
         """
         running = self._running
+        self._stop_registry()
         running.thread.do(running.end_faults)
         running.thread.complete(running.start_nodes((*self.controllers, *self)))
         self._engine.clear()
@@ -249,6 +261,9 @@ class Cluster(ClusterOperations, Lifecycle):
         self._security.establish(self._engine)
         self._until(lambda image: not image.topics)
         self._create_topics()
+        if self._registry is not None:
+            self._registry.reset()
+            self._start_registry()
 
     def serve_control(self, port: int = 0) -> str:
         """Serve the HTTP control port on loopback until the cluster stops; returns its URL.
@@ -282,6 +297,20 @@ class Cluster(ClusterOperations, Lifecycle):
     def _engine(self) -> AllBrokers:  # type: ignore[override]
         self._running  # noqa: B018
         return self._everywhere
+
+    def _require_running(self) -> None:
+        self._running  # noqa: B018
+
+    def _start_registry(self) -> None:
+        config = self._security.service_config()
+        self._serve_registry(self.bootstrap_servers, config, self._running.brokers.values())
+
+    def _validate_by_registry(self, nodes: Sequence[int]) -> None:
+        """Let brokers that were started again ask the registry."""
+        if self._registry is not None and self._registry.access is not None:
+            for node in nodes:
+                if node in self._layout.broker_ids:
+                    self._running.brokers[node].validate_by(self._registry.access)
 
     def _create_topics(self) -> None:
         present = self._engine.topics()

@@ -28,6 +28,8 @@ class CompanionRegistry:
         self._server: WebServer | None = None
         self._key = secrets.token_urlsafe(16)
         self._faults = RegistryFaults(self._key)
+        self.access: RegistryAccess | None = None
+        """How brokers ask about schemas, while it serves."""
         self.url = ""
         """Where it serves, once it was started."""
         self.schemas = Schemas(self._client, self._faults)
@@ -52,11 +54,12 @@ class CompanionRegistry:
             self.stop()
             raise
         self._port, self.url = server.address.port, url_of(server, settings)
-        return node_access(self.url, config)
+        self.access = node_access(self.url, config)
+        return self.access
 
     def stop(self) -> None:
         """End; a second call does nothing."""
-        server, self._server = self._server, None
+        server, self._server, self.access = self._server, None, None
         if server is not None:
             server.stop()
 

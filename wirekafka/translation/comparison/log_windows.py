@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from wirekafka.reader import Isolation, OffsetRange, Split
+from wirekafka.reader import DataLost, Isolation, OffsetRange, Split
 from wirekafka.tables.rows import schema
 from wirekafka.translation.columns import calendar_times
 from wirekafka.translation.comparison.row_comparison import Placed
@@ -94,10 +94,30 @@ def windows(
 ) -> Iterator[Window]:
     """A whole range of a partition in windows, gaps included; `fields` as the table names them."""
     columns = ["offset", *(_READER_NAMES.get(each, each) for each in fields)]
-    split = Split(topic, partition, start_offset, end_offset)
     collected = _Collected(columns, ["offset", *fields])
     begin = start_offset
-    for batch in log.read(split, columns=columns):
+    while begin < end_offset:
+        split = Split(topic, partition, begin, end_offset)
+        try:
+            begin = yield from _of_records(log.read(split, columns=columns), collected, begin)
+            break
+        except DataLost as lost:
+            # A broker deletes old records meanwhile: nothing is known of them any more.
+            if lost.end_offset <= begin:
+                raise
+            collected.take()
+            begin = lost.end_offset
+    while begin < end_offset:
+        end = min(begin + SPAN, end_offset)
+        yield Window(begin, end, collected.take())
+        begin = end
+
+
+def _of_records(
+    batches: Iterable[pa.RecordBatch], collected: _Collected, begin: int
+) -> Generator[Window, None, int]:
+    """The windows that records fill; returns where the last window begins, which is not full."""
+    for batch in batches:
         rest = batch
         while rest.num_rows:
             offsets = rest.column("offset").to_numpy()
@@ -110,7 +130,4 @@ def windows(
                 end = min(int(offsets[fits]), limit)
                 yield Window(begin, end, collected.take())
                 begin = end
-    while begin < end_offset:
-        end = min(begin + SPAN, end_offset)
-        yield Window(begin, end, collected.take())
-        begin = end
+    return begin

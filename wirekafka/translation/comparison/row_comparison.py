@@ -85,26 +85,27 @@ def unequal(ours: pa.Table, theirs: pa.Table, fields: Sequence[str]) -> dict[str
     """Which rows of two tables of the same length differ, by field; equal fields are left out."""
     found = {}
     for name in fields:
-        left, right = _whole(ours.column(name)), _whole(theirs.column(name))
+        left, right = whole(ours.column(name)), whole(theirs.column(name))
         if name == "headers":
             flags = _unequal_headers(left, right)
         elif left.equals(right):
             continue
         else:
-            flags = _unequal_values(left, right)
+            flags = unequal_values(left, right)
         if flags.any():
             found[name] = flags
     return found
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
     combined = column.combine_chunks()
     if isinstance(combined, pa.ChunkedArray):
         return pa.concat_arrays(combined.chunks) if combined.chunks else pa.array([], column.type)
     return combined
 
 
-def _unequal_values(left: pa.Array, right: pa.Array) -> Flags:
+def unequal_values(left: pa.Array, right: pa.Array) -> Flags:
     """Null equals null only."""
     differ = pc.fill_null(pc.not_equal(left, right), False)
     one_is_null = pc.not_equal(pc.is_null(left), pc.is_null(right))
@@ -122,7 +123,7 @@ def _unequal_headers(left: pa.Array, right: pa.Array) -> Flags:
     for name in ("key", "value"):
         mine, others = (pc.struct_field(each, name) for each in (left_pairs, right_pairs))
         if not mine.equals(others):
-            pairs |= _unequal_values(mine, others)
+            pairs |= unequal_values(mine, others)
     if pairs.any():
         rows = np.repeat(np.flatnonzero(~found), counts)
         found[rows[pairs]] = True

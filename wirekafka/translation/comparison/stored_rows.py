@@ -17,6 +17,8 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import FileFormat
 from pyiceberg.types import PrimitiveType
 
+from wirekafka.tables.iceberg.arrow_types import arrow_schema
+from wirekafka.tables.iceberg.evolution import Renames, renames_of
 from wirekafka.tables.iceberg.layout import RECORD_COLUMN, RECORD_TYPE
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from pyiceberg.types import NestedField
 
 VALUE = "value"
+VALUES = "*"
+"""Stands for the struct of all columns of the value."""
 PARTITION, OFFSET = f"{RECORD_COLUMN}.partition", f"{RECORD_COLUMN}.offset"
 TIMESTAMP = f"{RECORD_COLUMN}.timestamp"
 POSITION = ("offset",)
@@ -67,11 +71,19 @@ class StoredRows:
         self._table = table
         self.files = _files(table)
         self.names = [field.name for field in table.schema().fields]
+        columns = arrow_schema(table.schema())
+        self.value_type = pa.struct([each for each in columns if each.name != RECORD_COLUMN])
+        """The columns of the value, as a struct."""
 
     @property
     def count(self) -> int:
         """How many rows the files have; deletes by other engines are not taken off."""
         return sum(each.task.file.record_count for each in self.files)
+
+    @property
+    def renames(self) -> Renames:
+        """The older paths of columns, and their newer ones."""
+        return renames_of(self._table)
 
     @property
     def is_key_value(self) -> bool:
@@ -85,7 +97,7 @@ class StoredRows:
     ) -> pa.Table:
         """The rows of a partition with offsets from `start` up to `end`, in no certain order.
 
-        `fields` are the record's fields, or `value`.
+        `fields` are the record's fields, `value`, or `VALUES` for all columns of the value.
         """
         within = parse(f"{PARTITION} = {partition} and {OFFSET} >= {start} and {OFFSET} < {end}")
         chosen = [each for each in self.files if each.may_have(partition, start, end)]
@@ -121,13 +133,16 @@ class StoredRows:
     def _read(
         self, chosen: list[StoredFile], within: BooleanExpression, fields: list[str]
     ) -> pa.Table:
-        names = [name if name == VALUE else f"{RECORD_COLUMN}.{name}" for name in fields]
+        names = [f"{RECORD_COLUMN}.{name}" for name in fields if name not in (VALUE, VALUES)]
+        names += [VALUE] if VALUE in fields else []
+        names += self.value_type.names if VALUES in fields else []
         schema = self._table.schema()
         scan = ArrowScan(self._table.metadata, self._table.io, schema.select(*names), within)
         batches = scan.to_record_batches([each.task for each in chosen])
-        parts = [_flat(batch, fields) for batch in batches]
+        types = TYPES | {VALUES: self.value_type}
+        parts = [_flat(batch, fields, self.value_type) for batch in batches]
         if not parts:
-            return pa.table({name: pa.nulls(0, TYPES[name]) for name in fields})
+            return pa.table({name: pa.nulls(0, types[name]) for name in fields})
         return pa.concat_tables(parts)
 
 
@@ -137,11 +152,15 @@ TYPES: dict[str, pa.DataType] = {field.name: field.type for field in RECORD_TYPE
 """The types of the fields, whatever widths a file has."""
 
 
-def _flat(batch: pa.RecordBatch, fields: list[str]) -> pa.Table:
+def _flat(batch: pa.RecordBatch, fields: list[str], value_type: pa.StructType) -> pa.Table:
     """The fields of the record beside each other, in one type each."""
     record = batch.column(RECORD_COLUMN) if RECORD_COLUMN in batch.schema.names else None
     columns = {}
     for name in fields:
+        if name == VALUES:
+            parts = [batch.column(each.name).cast(each.type) for each in value_type]
+            columns[name] = pa.StructArray.from_arrays(parts, fields=list(value_type))
+            continue
         column = batch.column(VALUE) if name == VALUE else pc.struct_field(record, name)
         columns[name] = column.cast(TYPES[name])
     return pa.table(columns)
