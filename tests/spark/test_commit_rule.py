@@ -6,11 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from wirekafka.spark.commit_rule import Batch, CommitRefused, QueryFenced, Step, is_written, step_of
+from wirekafka.spark.commit_rule import (
+    BatchToCommit,
+    CommitRefused,
+    QueryFenced,
+    Step,
+    is_written,
+    step_of,
+)
 from wirekafka.spark.marker import Marker
 
 MARKER = Marker("query", "run 1", 5, 10, 60, 1000, 3, 1_700_000_000_000, "host/1")
-BATCH = Batch("query", "run 2", 6, run_at_begin="run 1", run_before="run 1")
+BATCH = BatchToCommit("query", "run 2", 6, run_at_begin="run 1", run_before="run 1")
 
 
 def test_first_commit_of_a_run_takes_over_from_the_run_before() -> None:
@@ -73,7 +80,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("batch", "marker", "reason"), REFUSED)
 def test_batches_that_contradict_the_marker_are_refused_unless_they_replace_it(
-    batch: Batch, marker: Marker | None, reason: str
+    batch: BatchToCommit, marker: Marker | None, reason: str
 ) -> None:
     with pytest.raises(CommitRefused, match=reason) as refused:
         is_written(batch, marker, replaces_marker=False)

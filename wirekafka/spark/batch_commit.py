@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.delivery import Place
 from wirekafka.client.transactions import OffsetAndMetadata, ProducerFenced, TransactionalProducer
-from wirekafka.spark.commit_rule import Batch, Step, is_written, step_of
+from wirekafka.spark.commit_rule import BatchToCommit, Step, is_written, step_of
 from wirekafka.spark.marker import PARTITION, FoundMarker, Marker, find_marker, group_of
 from wirekafka.spark.sink_client import retried, sink_client, topic_of
 from wirekafka.spark.sink_options import SinkOptions
@@ -65,7 +65,7 @@ def commit(
     if not tasks or tasks[0].begun is None:
         return  # Without tasks Spark names neither query nor run, and there are no records.
     begun = tasks[0].begun
-    batch = Batch(tasks[0].query, tasks[0].run, number, begun.run, run_before)
+    batch = BatchToCommit(tasks[0].query, tasks[0].run, number, begun.run, run_before)
     with sink_client(options) as client:
         producer = _producer(client, options)
         found = _ready(client, producer, batch, options)
@@ -131,7 +131,7 @@ def abort(options: SinkOptions, tasks: Iterable[TaskRecords]) -> None:
 
 
 def _ready(
-    client: Client, producer: TransactionalProducer, batch: Batch, options: SinkOptions
+    client: Client, producer: TransactionalProducer, batch: BatchToCommit, options: SinkOptions
 ) -> FoundMarker:
     """Make the producer ready for the batch, and fence earlier runs if this run is new."""
     found = find_marker(producer)
@@ -163,7 +163,7 @@ def _producer(client: Client, options: SinkOptions) -> TransactionalProducer:
 
 def _new_marker(
     options: SinkOptions,
-    batch: Batch,
+    batch: BatchToCommit,
     producer: TransactionalProducer,
     last: Marker | None,
     records: int,

@@ -28,7 +28,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True)
-class Batch:
+class BatchToCommit:
     """A batch that is to be committed, and what its run saw of the marker before."""
 
     query: str
@@ -40,7 +40,7 @@ class Batch:
     """The run of the marker before the run's first commit."""
 
 
-def step_of(batch: Batch, marker: Marker | None, transactional_id: str) -> Step:
+def step_of(batch: BatchToCommit, marker: Marker | None, transactional_id: str) -> Step:
     """Whether this is the first commit of the run. Raises QueryFenced."""
     run = marker.run if marker else None
     if run == batch.run:
@@ -61,7 +61,7 @@ def step_of(batch: Batch, marker: Marker | None, transactional_id: str) -> Step:
     )
 
 
-def is_written(batch: Batch, marker: Marker | None, *, replaces_marker: bool) -> bool:
+def is_written(batch: BatchToCommit, marker: Marker | None, *, replaces_marker: bool) -> bool:
     """Whether the batch is already in Kafka. Raises CommitRefused if it contradicts the marker."""
     if marker is not None and marker.query == batch.query:
         if marker.batch == batch.number:
@@ -76,7 +76,7 @@ def is_written(batch: Batch, marker: Marker | None, *, replaces_marker: bool) ->
 _ADVICE = "replaceMarker=true writes the batch nevertheless. Nothing of it is written now"
 
 
-def _contradiction(batch: Batch, marker: Marker | None) -> str:
+def _contradiction(batch: BatchToCommit, marker: Marker | None) -> str:
     if marker is None:
         return (
             f"query {batch.query} has come to batch {batch.number}, but Kafka has no marker of the"
