@@ -148,17 +148,17 @@ def load(spark: SparkSession, broker: Target, topic: str, form: str) -> DataFram
 def timed(frame: DataFrame, broker: Target) -> Scan:
     """Read all columns of all rows, and drop them."""
     assert broker.process is not None
-    spark_before, broker_before = _cpu_s(psutil.Process()), _cpu_s(broker.process)
+    spark_before, broker_before = cpu_s(psutil.Process()), cpu_s(broker.process)
     started = time.perf_counter()
     frame.write.format("noop").mode("overwrite").save()
     return Scan(
         time.perf_counter() - started,
-        _cpu_s(psutil.Process()) - spark_before,
-        _cpu_s(broker.process) - broker_before,
+        cpu_s(psutil.Process()) - spark_before,
+        cpu_s(broker.process) - broker_before,
     )
 
 
-def _cpu_s(process: psutil.Process) -> float:
+def cpu_s(process: psutil.Process) -> float:
     """The CPU of a process and its children, but for the broker's where both are children."""
     total = 0.0
     for each in (process, *process.children(recursive=True)):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from benchmarks import heartbeat_cost
 from benchmarks.driver import batch_of, produce_frame
@@ -26,9 +27,10 @@ from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.replication.replicas import FakeBrokers
 from wirekafka.apis.shared.call import Call
+from wirekafka.client.partitioner import partition_of
 from wirekafka.codec.batch import HEADER_BYTES, read_header
 from wirekafka.codec.frame import decode_response, encode_request
-from wirekafka.codec.record import decode_body
+from wirekafka.codec.record import Record, decode_body, encode_batch
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.log import fetched_batches
 from wirekafka.log.log import Log
@@ -41,6 +43,8 @@ from wirekafka.schemas.avro.schema import parse
 from wirekafka.server.connections.pipeline import Pipeline
 from wirekafka.server.connections.replies import Replies
 from wirekafka.tables.fields import decode_fields
+from wirekafka.tables.key_partitions import partitions_of
+from wirekafka.tables.record_batches import encoded_batches
 from wirekafka.tables.typed.avro_lanes import decode_lanes
 from wirekafka.tables.typed.avro_payload import decode_payload
 from wirekafka.tables.typed.avro_types import root_record
@@ -182,6 +186,22 @@ def _avro_pair(_: InProcessBroker) -> Iterator[Pair]:
     yield Pair(lambda: fast(payloads), lambda: [slow(each) for each in payloads])
 
 
+def _encoding_pair(_: InProcessBroker) -> Iterator[Pair]:
+    values = [bytes(200)] * 2_000
+    keys = [b"key-%d" % index for index in range(len(values))]
+    records = [Record(-1, index, keys[index], values[index]) for index in range(len(values))]
+    columns = pa.array(keys), pa.array(values), np.arange(len(values))
+    yield Pair(
+        lambda: list(encoded_batches(*columns, most_bytes=1 << 20)), lambda: encode_batch(records)
+    )
+
+
+def _partitions_pair(_: InProcessBroker) -> Iterator[Pair]:
+    keys = [b"key-%d" % index for index in range(2_000)]
+    column = pa.array(keys)
+    yield Pair(lambda: partitions_of(column, 12), lambda: [partition_of(key, 12) for key in keys])
+
+
 TWINS: Sequence[Twin] = (
     Twin(
         f"{_SERVER}.produce_cache.ProduceCache.serve",
@@ -249,6 +269,21 @@ TWINS: Sequence[Twin] = (
         "test_generated_payloads_have_the_rows_and_failures_of_the_slow_decoder",
         "200 Avro records of 10 fields, as columns",
         _avro_pair,
+    ),
+    Twin(
+        "wirekafka.tables.record_batches.encoded_batches",
+        "wirekafka.codec.record.encode_batch",
+        "tests/tables/test_record_batches.py::"
+        "test_generated_columns_have_the_batches_of_the_slow_encoder",
+        "a batch of 2,000 records of 200 bytes, encoded from Arrow",
+        _encoding_pair,
+    ),
+    Twin(
+        "wirekafka.tables.key_partitions.partitions_of",
+        "wirekafka.client.partitioner.partition_of",
+        "tests/tables/test_key_partitions.py::test_generated_keys_have_the_partitions_of_the_hash",
+        "the partitions of 2,000 keys of an Arrow column",
+        _partitions_pair,
     ),
 )
 

@@ -18,7 +18,7 @@ from tests import kafka_jars
 
 TESTS = [
     f"compat_tests/test_spark{what}.py"
-    for what in ("", "_options", "_clients", "_examples", "_real_time")
+    for what in ("", "_options", "_clients", "_examples", "_real_time", "_sink")
 ]
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"

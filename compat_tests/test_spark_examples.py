@@ -43,6 +43,10 @@ EXAMPLES = {
         "--rows 3000",
         "round_trip: 2995 flights there and back, in order for each aircraft",
     ),
+    "exactly_once": (
+        "--rows 2400",
+        "exactly_once: 462 late flights, each once; Spark's own sink repeated [1-9]",
+    ),
     "live_view": ("--rows 600 --speed 30000", r"live_view: 600 flights seen, \d+ pictures drawn: "),
 }
 """Options, and how the last line begins: the same figures with Apache Kafka (`--reference`)."""

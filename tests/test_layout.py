@@ -77,6 +77,7 @@ MAY_USE_OS = (
     "log/files.py",
     "config/small_file.py",
     "security/tls_context.py",
+    "spark/batch_commit.py",
     "tables/iceberg/catalog.py",
     "tiered/store.py",
     "translation/worker.py",

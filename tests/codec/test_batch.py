@@ -14,6 +14,7 @@ from wirekafka.codec.batch import (
     is_intact,
     read_header,
     with_prefix,
+    with_producer,
     with_timestamp,
 )
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
@@ -107,3 +108,14 @@ def test_log_append_time_sets_the_bit_and_the_maximum_and_recomputes_the_checksu
     assert header.crc == checksum(stamped) and is_intact(stamped)
     assert stamped[HEADER_BYTES:] == BATCH[HEADER_BYTES:]
     assert [record.timestamp for record in decode_records(stamped)] == [5_555] * 3
+
+
+def test_a_finished_batch_gets_its_producer_and_checksum() -> None:
+    records = [Record(value=b"a"), Record(value=b"b")]
+    finished = encode_batch(records, options=BatchOptions(is_transactional=True))
+    wanted = BatchOptions(
+        is_transactional=True, producer_id=1 << 40, producer_epoch=32_766, base_sequence=7
+    )
+    for batch in (finished, memoryview(bytearray(finished))):
+        changed = b"".join(with_producer(batch, 1 << 40, 32_766, 7))
+        assert changed == encode_batch(records, options=wanted)

@@ -8,11 +8,11 @@ import pytest
 
 from wirekafka.reader.problems import ReaderError
 from wirekafka.spark.access import open_log
+from wirekafka.spark.option_texts import OptionError
 from wirekafka.spark.options import (
     EARLIEST,
     LATEST,
     ChosenTopics,
-    OptionError,
     Position,
     batch_options,
     chosen_columns,

@@ -6,7 +6,8 @@ from tests.spark.known_log import KnownLog
 from wirekafka.reader.problems import UnknownLog
 from wirekafka.reader.source import OffsetRange
 from wirekafka.spark.offsets import OffsetSpan
-from wirekafka.spark.options import OptionError, batch_options
+from wirekafka.spark.option_texts import OptionError
+from wirekafka.spark.options import batch_options
 from wirekafka.spark.plan import DataLossFailure, QueryPlan
 
 LOG = {"orders": [(0, 100), (20, 50)], "orders.dead": [(0, 10)], "facts": [(5, 5)]}

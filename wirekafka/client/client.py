@@ -6,7 +6,7 @@ import select
 import socket
 import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -64,7 +64,7 @@ class ListedOffset(NamedTuple):
 
 
 class BrokerConnection:
-    """One socket to one broker; requests are answered one at a time."""
+    """One socket to one broker; requests are answered in their order."""
 
     def __init__(
         self, address: Address, config: ClientConfig | None = None, *, client_id: str = CLIENT_ID
@@ -87,7 +87,18 @@ class BrokerConnection:
 
     def send(self, request: Request, answer: type[R], *, most: int | None = None) -> R:
         """Send a request in the newest common version, at most `most`; returns the response."""
-        return self._exchange(request, answer, self.version_of(type(request), most))
+        return self.begin(request, answer, most=most)()
+
+    def begin(
+        self, request: Request, answer: type[R], *, most: int | None = None
+    ) -> Callable[[], R]:
+        """Send a request as `send` does, and return a function that waits for the response.
+
+        The functions are to be called in the order of their requests.
+        """
+        version = self.version_of(type(request), most)
+        correlation_id = self._put(request, version)
+        return lambda: self._take(correlation_id, request, answer, version)
 
     def version_of(self, request: type[Request], most: int | None = None) -> int:
         """The newest common version of an API; CliError if there is none."""
@@ -105,8 +116,7 @@ class BrokerConnection:
     def post(self, request: Request, *, most: int | None = None) -> None:
         """Send a request that gets no response (produce with acks 0)."""
         version = self.version_of(type(request), most)
-        self._correlation_id += 1
-        self._write(encode_request(self._correlation_id, self._client_id, request, version))
+        self._put(request, version)
 
     def close(self) -> None:
         """Close the connection."""
@@ -153,8 +163,18 @@ class BrokerConnection:
         return {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
 
     def _exchange(self, request: Request, answer: type[R], version: int) -> R:
+        return self._take(self._put(request, version), request, answer, version)
+
+    def _put(self, request: Request, version: int) -> int:
+        """Write a request; returns its correlation id."""
         self._correlation_id += 1
         self._write(encode_request(self._correlation_id, self._client_id, request, version))
+        return self._correlation_id
+
+    def _take(self, correlation_id: int, request: Request, answer: type[R], version: int) -> R:
+        """Read the response to the oldest request that waits for one."""
+        if self.is_lost:
+            raise ConnectionFailure(f"lost the connection to {self.address}")
         start = self._read(4)
         size = int.from_bytes(start, "big", signed=True)
         if not self._answers and hints.is_tls_alert(start):
@@ -166,10 +186,10 @@ class BrokerConnection:
         try:
             if _is_old_refusal(request, payload):
                 version = 0
-            correlation_id, message = decode_response(answer, version, payload)
+            answered_id, message = decode_response(answer, version, payload)
         except ValueError as error:
             raise CliError(f"{self.address} sent a malformed response: {error}") from None
-        if correlation_id != self._correlation_id:
+        if answered_id != correlation_id:
             raise CliError(f"{self.address} answered out of order")
         self._answers += 1
         return message
@@ -270,7 +290,7 @@ class Client:
         """A connection to a broker by its id, whose address Metadata returned."""
         address = self._nodes.get(node_id)
         if address is None:
-            raise CliError(f"no broker {node_id} in the cluster")
+            raise ConnectionFailure(f"no broker {node_id} in the cluster")
         return self._connect(address)
 
     def metadata(

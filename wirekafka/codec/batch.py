@@ -50,6 +50,9 @@ CREATE_TIME = 0
 LOG_APPEND_TIME = 1
 
 _ATTRIBUTES_TO_MAX = Struct(">Ihiqq")
+_PRODUCER = Struct(">qhi")
+_PRODUCER_AT = HEADER_BYTES - SIZE.size - _PRODUCER.size
+"""Producer id, epoch and base sequence, which the number of records follows."""
 _CRC = Struct(">I")
 
 
@@ -194,7 +197,23 @@ def with_timestamp(batch: Buffer, timestamp_type: int, max_timestamp: int) -> li
     _ATTRIBUTES_TO_MAX.pack_into(
         header, CRC_AT, 0, attributes, last_offset_delta, base_timestamp, max_timestamp
     )
-    body = view[HEADER_BYTES:]
+    return _with_checksum(header, view[HEADER_BYTES:])
+
+
+def with_producer(
+    batch: Buffer, producer_id: int, producer_epoch: int, base_sequence: int
+) -> list[Buffer]:
+    """The batch with another producer, sequence of its first record, and checksum.
+
+    Two buffers: a new header, and the uncopied body.
+    """
+    view = memoryview(batch)
+    header = bytearray(view[:HEADER_BYTES])
+    _PRODUCER.pack_into(header, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
+    return _with_checksum(header, view[HEADER_BYTES:])
+
+
+def _with_checksum(header: bytearray, body: memoryview) -> list[Buffer]:
     _CRC.pack_into(header, CRC_AT, crc32c(body, crc32c(memoryview(header)[CRC_COVERS_FROM:])))
     return [header, body]
 

@@ -107,11 +107,18 @@ def _encode(
     return batch, count
 
 
-def batch_of(body: Buffer, count: int, timestamp: int, options: BatchOptions) -> bytes:
+def batch_of(
+    body: Buffer,
+    count: int,
+    timestamp: int,
+    options: BatchOptions,
+    *,
+    max_timestamp: int | None = None,
+) -> bytes:
     """Make a batch of `count` encoded records, at least one, with consecutive offsets.
 
     `body` has one `encode_record` or `encode_pair` after the other, with offset deltas from 0 on
-    and no timestamp deltas: all records have the timestamp `timestamp`, in ms.
+    and timestamp deltas from `timestamp` on, in ms; `max_timestamp` None means no deltas.
     """
     if options.compression:
         body = compress(options.compression, body, options.level)
@@ -121,7 +128,7 @@ def batch_of(body: Buffer, count: int, timestamp: int, options: BatchOptions) ->
         count=count,
         last_offset_delta=count - 1,
         base_timestamp=timestamp,
-        max_timestamp=timestamp,
+        max_timestamp=timestamp if max_timestamp is None else max_timestamp,
     )
 
 
@@ -153,15 +160,14 @@ def _assemble(
         options.base_sequence,
         count,
     )
-    checked += body
     unchecked = _UNCHECKED.pack(
         options.base_offset,
-        layout.CRC_COVERS_FROM - layout.LOG_OVERHEAD_BYTES + len(checked),
+        HEADER_BYTES - layout.LOG_OVERHEAD_BYTES + len(body),
         options.leader_epoch,
         layout.MAGIC,
-        crc32c(checked),
+        crc32c(body, crc32c(checked)),
     )
-    return unchecked + checked
+    return b"".join((unchecked, checked, body))
 
 
 def encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
-from wirekafka.config.client_config import ClientConfig
-from wirekafka.config.option import ConfigError
-from wirekafka.config.options import rows
 from wirekafka.reader.log_reader import OnError
 from wirekafka.reader.source import Isolation
 from wirekafka.regex import InvalidRegex, Regex
+from wirekafka.spark.option_texts import (
+    OptionError,
+    OptionTexts,
+    boolean,
+    check_client,
+    nonempty,
+    parsed,
+    positive,
+)
 from wirekafka.tables.rows import schema
 
+READING = (
+    *("path", "paths", "tier", "onError", "subscribe", "subscribePattern", "assign"),
+    *("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp"),
+    *("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"),
+    *("startingOffsetsByTimestampStrategy", "failOnDataLoss", "includeHeaders", "columns"),
+    *("minPartitions", "maxRecordsPerPartition", "maxOffsetsPerTrigger"),
+)
+"""The options that only reading has."""
+WRITING = ("topic", "transactional.id", "exactlyOnce", "replaceMarker")
+"""The options that only writing has."""
 EARLIEST, LATEST = -2, -1
 """The offsets that stand for the ends of a partition."""
 
 T = TypeVar("T")
 Offsets: TypeAlias = dict[str, dict[int, int]]
 """Offsets, or timestamps in ms, by topic and partition."""
-
-
-class OptionError(ValueError):
-    """An option that is unknown, malformed, missing or contradicts another one."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,7 @@ class Options:
 
 def batch_options(given: Mapping[str, str]) -> Options:
     """The options of a batch query. Raises OptionError."""
-    texts = _Texts(given)
+    texts = OptionTexts(given)
     texts.refuse("is for streams", "maxOffsetsPerTrigger")
     start = _position(texts, "starting", default=EARLIEST)
     end = _position(texts, "ending", default=LATEST)
@@ -86,7 +98,7 @@ def batch_options(given: Mapping[str, str]) -> Options:
 
 def stream_options(given: Mapping[str, str]) -> Options:
     """The options of a streaming query. Raises OptionError."""
-    texts = _Texts(given)
+    texts = OptionTexts(given)
     reason = "is for batch queries: a stream has no end"
     texts.refuse(reason, "endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
     start = _position(texts, "starting", default=LATEST)
@@ -95,45 +107,13 @@ def stream_options(given: Mapping[str, str]) -> Options:
 
 def chosen_columns(given: Mapping[str, str]) -> tuple[tuple[str, ...] | None, bool]:
     """The columns that are named, None for the usual columns; and whether headers are added."""
-    texts = _Texts(given)
-    headers = texts.take("includeHeaders", _boolean)
+    texts = OptionTexts(given)
+    headers = texts.take("includeHeaders", boolean)
     return texts.take("columns", _columns), bool(headers)
 
 
-class _Texts:
-    """Options as they were given, each of which has to be taken, whatever the case of its name."""
-
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._given = {name.lower(): (name, text) for name, text in given.items()}
-
-    def take(self, name: str, parse: Callable[[str], T]) -> T | None:
-        """Parse an option; None if it was not given."""
-        _, text = self._given.pop(name.lower(), (name, None))
-        return _parsed(name, parse, text)
-
-    def one_of(self, *names: str) -> str | None:
-        """The name that was given of several; OptionError if two were."""
-        given = [name for name in names if name.lower() in self._given]
-        if len(given) > 1:
-            raise OptionError(f"{given[1]} contradicts {given[0]}: give one of them")
-        return given[0] if given else None
-
-    def refuse(self, reason: str, *names: str) -> None:
-        for name in names:
-            if name.lower() in self._given:
-                raise OptionError(f"{name} {reason}")
-
-    def client(self) -> dict[str, str]:
-        """Take the options that begin with `kafka.`, without this prefix."""
-        names = [name for name in self._given if name.startswith("kafka.")]
-        return {name.removeprefix("kafka."): self._given.pop(name)[1] for name in names}
-
-    def refuse_others(self) -> None:
-        for name, _ in self._given.values():
-            raise OptionError(f"{name} is no option of this format")
-
-
-def _options(texts: _Texts, start: Position, end: Position) -> Options:
+def _options(texts: OptionTexts, start: Position, end: Position) -> Options:
+    texts.refuse("is for writing", *WRITING)
     client = texts.client()
     paths = _paths(texts)
     bootstrap = client.pop("bootstrap.servers", None)
@@ -141,14 +121,16 @@ def _options(texts: _Texts, start: Position, end: Position) -> Options:
         raise OptionError("kafka.bootstrap.servers contradicts path: give one of them")
     if not paths and bootstrap is None:
         raise OptionError("give path (a log directory) or kafka.bootstrap.servers")
-    isolation = _parsed("kafka.isolation.level", _isolation, client.pop("isolation.level", None))
-    _check_client(client, bootstrap)
-    tier = texts.take("tier", _text)
+    isolation = parsed("kafka.isolation.level", _isolation, client.pop("isolation.level", None))
+    if client and bootstrap is None:
+        raise OptionError(f"kafka.{next(iter(client))} needs kafka.bootstrap.servers")
+    check_client(client)
+    tier = texts.take("tier", nonempty)
     on_error = texts.take("onError", _on_error)
     for name, value in {"tier": tier, "onError": on_error}.items():
         if value is not None and bootstrap is not None:
             raise OptionError(f"{name} contradicts kafka.bootstrap.servers: it is for path")
-    columns, headers = texts.take("columns", _columns), texts.take("includeHeaders", _boolean)
+    columns, headers = texts.take("columns", _columns), texts.take("includeHeaders", boolean)
     strategy = texts.take("startingOffsetsByTimestampStrategy", _strategy)
     options = Options(
         topics=_topics(texts),
@@ -159,12 +141,12 @@ def _options(texts: _Texts, start: Position, end: Position) -> Options:
         bootstrap=bootstrap,
         client=client,
         isolation=isolation or "read_committed",
-        fails_on_data_loss=texts.take("failOnDataLoss", _boolean) is not False,
+        fails_on_data_loss=texts.take("failOnDataLoss", boolean) is not False,
         includes_headers=bool(headers),
         columns=columns,
-        min_partitions=texts.take("minPartitions", _positive),
-        max_records_per_partition=texts.take("maxRecordsPerPartition", _positive),
-        max_offsets_per_trigger=texts.take("maxOffsetsPerTrigger", _positive),
+        min_partitions=texts.take("minPartitions", positive),
+        max_records_per_partition=texts.take("maxRecordsPerPartition", positive),
+        max_offsets_per_trigger=texts.take("maxOffsetsPerTrigger", positive),
         late_start_is_latest=strategy == "latest",
         on_error=on_error or "raise",
     )
@@ -172,35 +154,15 @@ def _options(texts: _Texts, start: Position, end: Position) -> Options:
     return options
 
 
-def _paths(texts: _Texts) -> tuple[str, ...]:
+def _paths(texts: OptionTexts) -> tuple[str, ...]:
     """The directories of `load(path)`, or of `load([path, path])`."""
     if texts.one_of("path", "paths") == "paths":
         return texts.take("paths", _list_of_texts) or ()
-    path = texts.take("path", _text)
+    path = texts.take("path", nonempty)
     return () if path is None else (path,)
 
 
-def _check_client(client: Mapping[str, str], bootstrap: str | None) -> None:
-    known = {*rows(ClientConfig), "client.id"}
-    for name in client:
-        if bootstrap is None:
-            raise OptionError(f"kafka.{name} needs kafka.bootstrap.servers")
-        if name not in known:
-            raise OptionError(f"kafka.{name} is no option of this client")
-    try:
-        ClientConfig(client)
-    except ConfigError as error:
-        raise OptionError(f"kafka.{error.name}: {error.reason}") from None
-
-
-def _parsed(name: str, parse: Callable[[str], T], text: str | None) -> T | None:
-    try:
-        return None if text is None else parse(text)
-    except ValueError as error:
-        raise OptionError(f"{name}: {error}") from None
-
-
-def _topics(texts: _Texts) -> ChosenTopics:
+def _topics(texts: OptionTexts) -> ChosenTopics:
     match texts.one_of("subscribe", "subscribePattern", "assign"):
         case "subscribe":
             return ChosenTopics(names=texts.take("subscribe", _names) or ())
@@ -211,7 +173,7 @@ def _topics(texts: _Texts) -> ChosenTopics:
     raise OptionError("give one of subscribe, subscribePattern and assign")
 
 
-def _position(texts: _Texts, word: str, *, default: int) -> Position:
+def _position(texts: OptionTexts, word: str, *, default: int) -> Position:
     """The position by `startingOffsets`, or `endingOffsets`, or the like by time."""
     offsets, by_time, time = f"{word}Offsets", f"{word}OffsetsByTimestamp", f"{word}Timestamp"
     match texts.one_of(time, by_time, offsets):
@@ -302,25 +264,10 @@ def _columns(text: str) -> tuple[str, ...]:
     return tuple(schema(names).names)
 
 
-def _positive(text: str) -> int:
-    if not text.strip().isdigit() or int(text) < 1:
-        raise ValueError(f"{text!r} is not a positive number")
-    return int(text)
-
-
 def _timestamp(text: str) -> int:
     if not text.strip().isdigit():
         raise ValueError(f"{text!r} is not a time in ms since 1970")
     return int(text)
-
-
-def _boolean(text: str) -> bool:
-    match text.strip().lower():
-        case "true":
-            return True
-        case "false":
-            return False
-    raise ValueError(f"{text!r} is not true or false")
 
 
 def _strategy(text: str) -> str:
@@ -349,12 +296,6 @@ def _list_of_texts(text: str) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise ValueError(form)
     return tuple(found)
-
-
-def _text(text: str) -> str:
-    if not text.strip():
-        raise ValueError("empty")
-    return text
 
 
 def _values(offsets: Offsets | None) -> list[int]:

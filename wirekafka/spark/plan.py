@@ -10,7 +10,8 @@ from wirekafka.reader.wire_log import WireLog
 from wirekafka.regex import regex_of
 from wirekafka.spark.access import StoredLog
 from wirekafka.spark.offsets import OffsetSpan, Positions, TopicPartition, chunk_size, chunks
-from wirekafka.spark.options import EARLIEST, LATEST, Offsets, OptionError, Options, Position
+from wirekafka.spark.option_texts import OptionError
+from wirekafka.spark.options import EARLIEST, LATEST, Offsets, Options, Position
 
 TARGET_BYTES = 64 << 20
 """The size of a split: enough that the start of its task costs little."""

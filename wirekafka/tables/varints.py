@@ -1,4 +1,4 @@
-"""Decodes zigzag varints at many positions of a buffer at once."""
+"""Decodes zigzag varints at many positions of a buffer at once, and encodes many at once."""
 
 from __future__ import annotations
 
@@ -112,3 +112,31 @@ def _long(views: BufferViews, positions: Int64s, most_bytes: int) -> Varints:
         raw &= np.uint64(0xFFFFFFFF)
     values = (raw >> np.uint64(1)) ^ (np.uint64(0) - (raw & np.uint64(1)))
     return Varints(values.view(np.int64), ends)
+
+
+class EncodedVarints(NamedTuple):
+    """Many encoded varints: the bytes of each in a row of `octets`, of which `sizes` are used."""
+
+    octets: NDArray[np.uint8]
+    sizes: NDArray[np.uint8]
+
+
+def encoded(values: Int64s) -> EncodedVarints:
+    """Encode each value as a zigzag varint of up to 64 bits."""
+    raw = ((values << 1) ^ (values >> 63)).view(np.uint64)
+    width = varint_bytes_of(int(raw.max())) if len(raw) else 1
+    octets = np.empty((len(raw), width), np.uint8)
+    sizes = np.ones(len(raw), np.uint8)
+    for index in range(width - 1):
+        rest = raw >> np.uint64(7)
+        has_more = rest != 0
+        octets[:, index] = raw.astype(np.uint8) & 0x7F | has_more.view(np.uint8) << 7
+        sizes += has_more
+        raw = rest
+    octets[:, width - 1] = raw
+    return EncodedVarints(octets, sizes)
+
+
+def varint_bytes_of(raw: int) -> int:
+    """How many bytes a varint takes, of a value that is zigzag-encoded already."""
+    return max(1, (raw.bit_length() + 6) // 7)
