@@ -27,7 +27,7 @@ def reader(name: str, lag: int, behind_ms: int | None = 0) -> GroupLag:
 @pytest.fixture(scope="module")
 def sinks(broker):
     broker.create_topic("results", partitions=3)
-    flights = [marker(QUERY, batch, checkpoint=CHECKPOINT) for batch in (6, 7)]
+    flights = [marker(QUERY, batch, checkpoint=CHECKPOINT, total_records=9000) for batch in (6, 7)]
     for name, metadata in (
         ("flights", flights),
         ("<b>weather</b>", [marker(QUERY, 2, records="many", at_ms=None)]),
@@ -52,8 +52,8 @@ def test_the_page_shows_the_last_batch_of_each_sink_of_any_cluster(sinks, site):
     page = site.get("/queries", sort="name")
     weather, flights = page.rows("#queries")
     assert flights[0] == f"flights {QUERY} {CHECKPOINT}"
-    assert flights[4:6] == ["7", "1 200"] and flights[6].endswith(" ago")
-    assert weather[0].startswith("<b>weather</b>") and weather[4:] == ["2", "–", "–"]
+    assert flights[4:7] == ["7", "1 200", "9 000"] and flights[7].endswith(" ago")
+    assert weather[0].startswith("<b>weather</b>") and weather[4:] == ["2", "–", "–", "–"]
     assert flights[1:4] == weather[1:4] == ["–", "–", "–"]
     assert "Only a wirekafka broker knows this" in page.words(".unknown")
     assert page.soup.select_one("#progress")["data-refresh"] == "10"

@@ -30,7 +30,17 @@ if TYPE_CHECKING:
 
 _THROTTLED = ("client", "user", "quota", "limit", "rate", "throttled_s")
 _COLUMNS = ("client", "host", "topic", "partition", "last_fetched", "end", "lag", "idle_s")
-_QUERY_COLUMNS = ("query", "batch", "records", "committed_s", "source", "lag", "behind_s", "idle_s")
+_QUERY_COLUMNS = (
+    "query",
+    "batch",
+    "records",
+    "total_records",
+    "committed_s",
+    "source",
+    "lag",
+    "behind_s",
+    "idle_s",
+)
 _TIMEOUT_S = 10.0
 
 Report: TypeAlias = dict[str, list[dict[str, Any]]]
@@ -136,6 +146,7 @@ def _query_row(query: QueryProgress) -> dict[str, Any]:
         "checkpoint": None if marker is None else marker.checkpoint,
         "batch": None if marker is None else marker.batch,
         "records": None if marker is None else marker.records,
+        "total_records": None if marker is None else marker.total_records,
         "at_ms": at_ms,
         "committed_s": None if at_ms is None else max(round(time.time() - at_ms / 1000), 0),
         "source": " ".join(each.name for each in query.sources) or None,

@@ -38,6 +38,8 @@ class SinkMarker:
     batch: int
     records: int | None
     """The records of the batch."""
+    total_records: int | None
+    """The records of all batches of the query."""
     at_ms: int | None
     checkpoint: str | None
     """The URI of the checkpoint; None if it is not known."""
@@ -60,6 +62,7 @@ class SinkMarker:
             query=query,
             batch=batch,
             records=_count(found.get("records")),
+            total_records=_count(found.get("total_records")),
             at_ms=_count(found.get("at_ms")),
             checkpoint=checkpoint if isinstance(checkpoint, str) else None,
         )
