@@ -16,6 +16,8 @@ from tests import kafka_jars
 
 KEYS = 100
 PARTITIONS = 4
+_SUMMARY = "Processed a total of"
+"""What the consumer writes in the end, however it ends."""
 _QUIET_MS = 20_000
 """The consumer ends when it has got nothing for this long."""
 
@@ -111,7 +113,7 @@ def make_topics(bootstrap: str, source: str, target: str, count: int) -> None:
 
 def checked_copy(bootstrap: str, topic: str, count: int, scratch: Path) -> Copy:
     """Read a topic with Kafka's console consumer, which sees committed records only."""
-    tools = JavaTools(kafka_jars.kafka_jars(), scratch)
+    tools = JavaTools(kafka_jars.tools_jars(), scratch)
     command = tools.command(
         "kafka-console-consumer",
         *("--bootstrap-server", bootstrap, "--topic", topic, "--from-beginning"),
@@ -119,15 +121,16 @@ def checked_copy(bootstrap: str, topic: str, count: int, scratch: Path) -> Copy:
         *("--formatter-property", "print.key=true"),
     )
     check = CopyCheck(range(count))
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+    log = scratch / "consumer.log"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
         assert process.stdout is not None
         for line in process.stdout:
             key, _, value = line.rstrip("\n").partition("\t")
             check.note(key, value)
+    assert _SUMMARY in log.read_text(), log.read_text()
     return check.result()
