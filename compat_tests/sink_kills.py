@@ -40,11 +40,11 @@ class QueryProcesses:
             case "executor":
                 return [each for each, words in found if _EXECUTOR in words]
             case "commit process":
-                return _leaves([each for each, words in found if _COMMIT in words])
+                return _forks([each for each, words in found if _COMMIT in words])
             case "Python worker":
                 executors = {each.pid for each in self.of(EXECUTOR)}
                 workers = [each for each, words in found if "pyspark.daemon" in words]
-                return _leaves([each for each in workers if executors & _ancestors(each)])
+                return _forks([each for each in workers if executors & _ancestors(each)])
             case _:
                 raise ValueError(victim)
 
@@ -90,13 +90,15 @@ def await_moment(
     return name
 
 
-def _leaves(found: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """Processes that are no parent of another one: workers, where there are any, not daemons."""
-    parents = set()
+def _forks(found: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """The processes that do the work: Spark's daemon has the same command line as its forks."""
+    known = {each.pid for each in found}
+    forks = []
     for each in found:
         with suppress(psutil.NoSuchProcess):
-            parents.add(each.ppid())
-    return [each for each in found if each.pid not in parents]
+            if each.ppid() in known:
+                forks.append(each)
+    return forks
 
 
 def _ancestors(process: psutil.Process) -> set[int]:
