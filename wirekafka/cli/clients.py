@@ -127,11 +127,12 @@ def _query_readers(found: Iterable[Report]) -> list[GroupLag]:
 
 
 def _with_partition(reader: GroupLag, row: dict[str, Any]) -> GroupLag:
-    behind_s = row.get("behind_s")
-    is_known = behind_s is not None and reader.behind_ms is not None
+    behind_s, behind_ms = row.get("behind_s"), None
+    if behind_s is not None and reader.behind_ms is not None:
+        behind_ms = max(reader.behind_ms, round(behind_s * 1000))
     return reader._replace(
         lag=reader.lag + row["lag"],
-        behind_ms=max(reader.behind_ms or 0, round(behind_s * 1000)) if is_known else None,
+        behind_ms=behind_ms,
         partitions=reader.partitions + 1,
         idle_ms=min(reader.idle_ms, row["idle_s"] * 1000),
     )
