@@ -30,6 +30,7 @@ MOST_PAGE_MS = 200
 PAGES = (
     "/",
     "/groups",
+    "/queries",
     "/group?name=g7",
     "/configs",
     "/config?kind=topic&name=t7&all=1",
