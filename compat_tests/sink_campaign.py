@@ -24,12 +24,16 @@ import pyspark
 
 from compat_tests.cluster import KAFKA, WIREKAFKA, Cluster, Shape
 from compat_tests.copied_topic import Copy, checked_copy, make_topics
-from compat_tests.sink_kills import BROKER, DRIVER, VICTIMS, QueryProcesses, await_moment
+from compat_tests.sink_kills import BROKER, COMMIT, DRIVER, VICTIMS, QueryProcesses
 from compat_tests.sink_query import BATCH, READY, QuerySettings
 from compat_tests.spark_session import environment
 
 SOURCE, TARGET = "numbers", "copies"
 MASTER = "local-cluster[1,2,1024]"
+_SPARKS_OWN = "kafka"
+"""The format of Spark's own sink, which has no process that commits."""
+_IN_COMMITS = 0.5
+"""The share of kills that wait for a commit to begin; all kills of the committing process do."""
 _LONGEST_STEP_S = 300
 """A query that neither ends a batch nor itself for this long hangs."""
 
@@ -112,7 +116,10 @@ class Campaign:
             if not query.await_batch(_LONGEST_STEP_S):
                 return
             victim = self._plan.victims[self._kills % len(self._plan.victims)]
-            moment = await_moment(query.processes, self._seed, lambda: not query.is_running)
+            in_commit = self._plan.sink != _SPARKS_OWN and (
+                victim == COMMIT or self._seed.random() < _IN_COMMITS
+            )
+            moment = query.processes.await_moment(self._seed, in_commit=in_commit)
             if not self._killed(victim, query):
                 continue
             self._outcome.killed[f"{victim} {moment}"] += 1
@@ -133,9 +140,9 @@ class Campaign:
 class RunningQuery:
     """A process of `sink_query`, whose output is read as it comes."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], broker_port: int) -> None:
         self._process = process
-        self.processes = QueryProcesses(process.pid)
+        self.processes = QueryProcesses(process.pid, broker_port)
         self.batches = 0
         self.last_batch = "-"
         self._news = threading.Condition()
@@ -193,7 +200,7 @@ def running_query(settings: QuerySettings, directory: Path) -> Iterator[RunningQ
             stderr=errors,
             text=True,
         )
-    query = RunningQuery(process)
+    query = RunningQuery(process, int(settings.bootstrap.rpartition(":")[2]))
     known: set[psutil.Process] = set()
     is_over = threading.Event()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import psutil
@@ -19,17 +19,18 @@ DRIVER, WORKER, EXECUTOR, COMMIT, BROKER = VICTIMS = (
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _COMMIT = "python_streaming_sink_runner"
 _LOOK_S = 0.004
-_LONGEST_DELAY_S = 0.5
-_LONGEST_WAIT_S = 10.0
-_IN_COMMITS = 0.5
-"""The share of kills that wait for a commit to begin."""
+_RESCAN_S = 0.5
+"""How long processes are looked at before new ones are looked for, which costs more."""
+_LONGEST_DELAY_S = 3.0
+_LONGEST_COMMIT_S = 0.3
+_LONGEST_WAIT_S = 90.0
 
 
 class QueryProcesses:
     """The processes below the Python program of a driver."""
 
-    def __init__(self, program: int) -> None:
-        self._program = psutil.Process(program)
+    def __init__(self, program: int, broker_port: int) -> None:
+        self._program, self._broker_port = psutil.Process(program), broker_port
 
     def of(self, victim: str) -> list[psutil.Process]:
         """The processes of a kind that run now."""
@@ -40,9 +41,10 @@ class QueryProcesses:
             case "executor":
                 return [each for each, words in found if _EXECUTOR in words]
             case "commit process":
-                return _forks([each for each, words in found if _COMMIT in words])
+                commits = _forks([each for each, words in found if _COMMIT in words])
+                return [each for each in commits if self._is_connected(each)]
             case "Python worker":
-                executors = {each.pid for each in self.of(EXECUTOR)}
+                executors = {each.pid for each, words in found if _EXECUTOR in words}
                 workers = [each for each, words in found if "pyspark.daemon" in words]
                 return _forks([each for each in workers if executors & _ancestors(each)])
             case _:
@@ -64,6 +66,38 @@ class QueryProcesses:
         """All processes, to end what a killed driver leaves behind."""
         return [each for each, _ in self._descendants()]
 
+    def await_moment(self, seed: random.Random, *, in_commit: bool) -> str:
+        """Wait for the moment of a kill, and name it: in a commit, or anywhere in a batch."""
+        if not in_commit:
+            time.sleep(seed.random() * _LONGEST_DELAY_S)
+        deadline = time.monotonic() + (_LONGEST_WAIT_S if in_commit else 0)
+        is_found = False
+        while not is_found and time.monotonic() < deadline and self._program.is_running():
+            is_found = self._sees_commit()
+        if is_found:
+            time.sleep(seed.random() ** 2 * _LONGEST_COMMIT_S)
+        return "in a commit" if self.of(COMMIT) else "in a batch"
+
+    def _sees_commit(self) -> bool:
+        """Look for a commit for a moment.
+
+        Spark keeps the process for the next commit: it has no connections meanwhile.
+        """
+        found = self._descendants()
+        known = _forks([each for each, words in found if _COMMIT in words])
+        until_s = time.monotonic() + _RESCAN_S
+        while time.monotonic() < until_s:
+            if any(self._is_connected(each) for each in known):
+                return True
+            time.sleep(_LOOK_S)
+        return False
+
+    def _is_connected(self, process: psutil.Process) -> bool:
+        with suppress(psutil.Error):
+            ports = {each.raddr.port for each in process.net_connections("tcp") if each.raddr}
+            return self._broker_port in ports
+        return False
+
     def _descendants(self) -> list[tuple[psutil.Process, str]]:
         found = []
         with suppress(psutil.NoSuchProcess):
@@ -71,23 +105,6 @@ class QueryProcesses:
                 with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
                     found.append((each, " ".join(each.cmdline())))
         return found
-
-
-def await_moment(
-    processes: QueryProcesses, seed: random.Random, is_over: Callable[[], bool]
-) -> str:
-    """Wait for the moment of a kill, and name it: at a commit, or anywhere within a batch."""
-    name = "in a batch"
-    deadline = time.monotonic() + _LONGEST_WAIT_S
-    if seed.random() < _IN_COMMITS:
-        # Spark's own sink has no such process.
-        while not is_over() and time.monotonic() < deadline:
-            if processes.of(COMMIT):
-                name = "in a commit"
-                break
-            time.sleep(_LOOK_S)
-    time.sleep(seed.random() * _LONGEST_DELAY_S)
-    return name
 
 
 def _forks(found: Sequence[psutil.Process]) -> list[psutil.Process]:
