@@ -34,7 +34,7 @@ _SPARKS_OWN = "kafka"
 """The format of Spark's own sink, which has no process that commits."""
 _IN_COMMITS = 0.5
 """The share of kills that wait for a commit to begin; all kills of the committing process do."""
-_LONGEST_STEP_S = 300
+_LONGEST_STEP_S = 900
 """A query that neither ends a batch nor itself for this long hangs."""
 
 
@@ -111,7 +111,8 @@ class Campaign:
     def _kill_until_it_ends(self, query: RunningQuery) -> None:
         while query.is_running:
             if self._kills >= self._plan.kills:
-                query.await_end(_LONGEST_STEP_S + self._plan.records / 1000)
+                while query.await_batch(_LONGEST_STEP_S):
+                    pass
                 return
             if not query.await_batch(_LONGEST_STEP_S):
                 return
