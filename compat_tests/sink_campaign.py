@@ -120,9 +120,14 @@ class Campaign:
             in_commit = self._plan.sink != _SPARKS_OWN and (
                 victim == COMMIT or self._seed.random() < _IN_COMMITS
             )
-            moment = query.processes.await_moment(self._seed, in_commit=in_commit)
-            if not self._killed(victim, query):
+            # Found ahead of the moment, as a commit is shorter than the search.
+            targets = [] if victim in (BROKER, COMMIT) else query.processes.of(victim)
+            commit = query.processes.await_moment(self._seed, in_commit=in_commit)
+            if victim == COMMIT and commit is not None:
+                targets = [commit]
+            if not self._killed(victim, targets, query):
                 continue
+            moment = "in a batch" if commit is None else "in a commit"
             self._outcome.killed[f"{victim} {moment}"] += 1
             print(
                 f"kill {self._kills}: {victim} {moment}, batch {query.last_batch}, start "
@@ -130,12 +135,20 @@ class Campaign:
                 flush=True,
             )
 
-    def _killed(self, victim: str, query: RunningQuery) -> bool:
+    def _killed(self, victim: str, targets: Sequence[psutil.Process], query: RunningQuery) -> bool:
+        """Kill the broker, which is started again, or the first target that still runs."""
         if victim == BROKER:
             self._cluster.kill(1)
             self._cluster.start(1)
             return True
-        return query.processes.kill(victim) and (victim != DRIVER or query.await_end(60))
+        for each in targets:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+                if victim == DRIVER:
+                    # Its executors end by themselves, and later.
+                    query.kill()
+                return True
+        return False
 
 
 class RunningQuery:
@@ -171,10 +184,10 @@ class RunningQuery:
             self._is_read = self.batches
         return is_new
 
-    def await_end(self, timeout_s: float) -> bool:
-        """Wait until the process has ended."""
-        self._process.wait(timeout_s)
-        return True
+    def kill(self) -> None:
+        """Kill the process, but not the processes that it has started."""
+        self._process.kill()
+        self._process.wait()
 
     def _read(self) -> None:
         assert self._process.stdout is not None

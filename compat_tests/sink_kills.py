@@ -22,7 +22,7 @@ _LOOK_S = 0.004
 _RESCAN_S = 0.5
 """How long processes are looked at before new ones are looked for, which costs more."""
 _LONGEST_DELAY_S = 3.0
-_LONGEST_COMMIT_S = 0.3
+_LONGEST_COMMIT_S = 0.2
 _LONGEST_WAIT_S = 90.0
 
 
@@ -50,36 +50,29 @@ class QueryProcesses:
             case _:
                 raise ValueError(victim)
 
-    def kill(self, victim: str) -> bool:
-        """Kill a process of a kind with SIGKILL; returns whether there was any."""
-        found = self.of(victim)
-        for each in found[:1]:
-            with suppress(psutil.NoSuchProcess):
-                each.kill()
-        if victim == DRIVER:
-            # Its Python program has nothing left to do. Executors end by themselves, and later.
-            with suppress(psutil.NoSuchProcess):
-                self._program.kill()
-        return bool(found)
-
     def all(self) -> list[psutil.Process]:
         """All processes, to end what a killed driver leaves behind."""
         return [each for each, _ in self._descendants()]
 
-    def await_moment(self, seed: random.Random, *, in_commit: bool) -> str:
-        """Wait for the moment of a kill, and name it: in a commit, or anywhere in a batch."""
+    def await_moment(self, seed: random.Random, *, in_commit: bool) -> psutil.Process | None:
+        """Wait for the moment of a kill; returns the process that commits at this moment, if any.
+
+        The moment is in a commit, or anywhere in a batch.
+        """
         if not in_commit:
             time.sleep(seed.random() * _LONGEST_DELAY_S)
-        deadline = time.monotonic() + (_LONGEST_WAIT_S if in_commit else 0)
-        is_found = False
-        while not is_found and time.monotonic() < deadline and self._program.is_running():
-            is_found = self._sees_commit()
-        if is_found:
-            time.sleep(seed.random() ** 2 * _LONGEST_COMMIT_S)
-        return "in a commit" if self.of(COMMIT) else "in a batch"
+            return next(iter(self.of(COMMIT)), None)
+        deadline = time.monotonic() + _LONGEST_WAIT_S
+        found: psutil.Process | None = None
+        while found is None and time.monotonic() < deadline and self._program.is_running():
+            found = self._seen_commit()
+        if found is None:
+            return None
+        time.sleep(seed.random() ** 2 * _LONGEST_COMMIT_S)
+        return found if self._is_connected(found) else None
 
-    def _sees_commit(self) -> bool:
-        """Look for a commit for a moment.
+    def _seen_commit(self) -> psutil.Process | None:
+        """Look for a process that commits for a moment.
 
         Spark keeps the process for the next commit: it has no connections meanwhile.
         """
@@ -87,10 +80,11 @@ class QueryProcesses:
         known = _forks([each for each, words in found if _COMMIT in words])
         until_s = time.monotonic() + _RESCAN_S
         while time.monotonic() < until_s:
-            if any(self._is_connected(each) for each in known):
-                return True
+            for each in known:
+                if self._is_connected(each):
+                    return each
             time.sleep(_LOOK_S)
-        return False
+        return None
 
     def _is_connected(self, process: psutil.Process) -> bool:
         with suppress(psutil.Error):
