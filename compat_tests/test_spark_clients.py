@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from compat_tests.conftest import NewTopicName, RunningBroker
 from compat_tests.spark_session import progress
 from tests.eventually import eventually
+from tests.sink_markers import commit_markers, marker
+from wirekafka.spark import Source
 
 
 def clients(bootstrap: str, *options: str) -> str:
@@ -77,6 +79,12 @@ def test_the_lag_of_a_running_query_is_shown(
             return bool(rows_of(bootstrap, topic)[0]["lag"] >= 5)
 
         eventually(behind, 60)
+        checkpoint = f"file:{tmp_path / 'checkpoint'}"
+        commit_markers(bootstrap, "etl-sink", topic, marker(query.id, 4, checkpoint=checkpoint))
+        found = json.loads(clients(bootstrap, "--queries", "--json"))
+        [shown] = [row for row in found if row["query"] == "etl-sink"]
+        assert (shown["query_id"], shown["batch"]) == (query.id, 4)
+        assert shown["source"] == name and shown["lag"] >= 5
         row = rows_of(bootstrap, topic)[0]
         assert row["end"] > 60 and row["lag"] == row["end"] - 1 - row["last_fetched"]
         (line,) = [
@@ -86,5 +94,34 @@ def test_the_lag_of_a_running_query_is_shown(
         ]
         assert line[:3] == [row["client"], row["host"], topic]
         assert line[4:7] == [str(row[name]) for name in ("last_fetched", "end", "lag")]
+    finally:
+        query.stop()
+
+
+def test_a_query_of_the_data_source_is_named_by_its_id(
+    spark: SparkSession, broker: RunningBroker, new_topic: NewTopicName, tmp_path: Path
+) -> None:
+    if broker.is_reference:
+        pytest.skip("a command that asks wirekafka only")
+    bootstrap, topic = broker.bootstrap, new_topic(2)
+    produce(bootstrap, topic, 0, 60)
+    spark.dataSource.register(Source)
+    query = (
+        spark.readStream.format("wirekafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(processingTime="1 hour")
+        .start()
+    )
+    try:
+        eventually(lambda: [each["numInputRows"] for each in progress(query)] == [60], 60)
+        produce(bootstrap, topic, 0, 7)
+        found = json.loads(clients(bootstrap, "--queries", "--json"))
+        [shown] = [row for row in found if row["query"] == f"wirekafka-source-{query.id}"]
+        assert (shown["lag"], shown["batch"]) == (7, None)
     finally:
         query.stop()

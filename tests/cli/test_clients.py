@@ -8,7 +8,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from spark_examples.live_broker import live_broker
 from tests.cli.conftest import Run
 from tests.raw_client import RawClient
-from tests.server.test_serve import fetch
+from tests.server.test_serve import fetch, fetch_request
+from tests.sink_markers import commit_markers, marker
+from wirekafka.protocol.fetch import FetchRequest
 
 
 def test_a_client_that_commits_nothing_is_shown_with_its_lag(run: Run, bootstrap: str) -> None:
@@ -52,6 +54,26 @@ def test_one_fetch_without_a_session_is_shown_but_not_that_of_a_command(
         fetch(client, "once")
         [row] = [row for row in shown(run) if row["topic"] == "once"]
     assert (row["last_fetched"], row["lag"]) == (2, 0)
+
+
+def test_queries_have_the_batch_of_their_sink_and_the_lag_of_their_source(
+    run: Run, bootstrap: str
+) -> None:
+    run("produce", "asked", given="a\nb\nc\n")
+    commit_markers(bootstrap, "etl", "asked", marker("of-etl", 12))
+    commit_markers(bootstrap, "batches", "asked", marker("of-batches", 3, at_ms=None))
+    host, port = bootstrap.split(":")
+    spark = "consumer-mine-0b6c6d0e-6d0a-4c4e-a2f5-5f0a7f3c1f10--17-executor-1"
+    for client_id in (spark, "wirekafka-source-of-etl"):
+        with RawClient(int(port), host) as client:
+            request = fetch_request("asked")
+            client.receive(FetchRequest, 11, client.send(request, 11, client_id))
+    rows = {row["query"]: row for row in json.loads(run("clients", "--queries", "--json").out)}
+    assert rows.keys() == {"etl", "batches", "mine--17"}
+    assert (rows["etl"]["batch"], rows["etl"]["records"]) == (12, 1200)
+    assert rows["etl"]["source"] == "wirekafka-source-of-etl" and rows["etl"]["lag"] == 0
+    assert (rows["batches"]["lag"], rows["batches"]["committed_s"]) == (None, None)
+    assert (rows["mine--17"]["batch"], rows["mine--17"]["source"]) == (None, "mine--17")
 
 
 def test_the_default_output_is_a_table(run: Run) -> None:

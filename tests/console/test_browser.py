@@ -29,6 +29,7 @@ def paths(broker) -> list[str]:
     return [
         "/",
         "/groups",
+        "/queries",
         "/group?name=billing",
         "/group/reset?name=billing&topic=orders&to=latest",
         "/configs",

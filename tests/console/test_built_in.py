@@ -16,10 +16,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.console.site import Site, console
 from tests.eventually import eventually
 from tests.server.serving import Serving
+from tests.server.test_serve import fetch_request
 from wirekafka.cli.serve import main as serve_main
 from wirekafka.config.address import Address
 from wirekafka.config.option import ConfigError
 from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.fetch import FetchRequest
 from wirekafka.protocol.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from wirekafka.protocol.push_telemetry import PushTelemetryRequest
 
@@ -28,6 +30,7 @@ MOST_PAGE_MS = 200
 PAGES = (
     "/",
     "/groups",
+    "/queries",
     "/group?name=g7",
     "/configs",
     "/config?kind=topic&name=t7&all=1",
@@ -101,6 +104,26 @@ def test_only_the_broker_knows_readers_errors_and_software(served: Served) -> No
         assert eventually(lambda: [row for row in errors() if row[0] == "DescribeConfigs"])
     finally:
         reader.close()
+
+
+def test_a_broker_knows_how_far_the_source_of_a_query_is_behind(served: Served) -> None:
+    admin = AdminClient({"bootstrap.servers": served.bootstrap})
+    admin.create_topics([NewTopic("flights", 1)])["flights"].result()
+    of_spark = "consumer-etl-0b6c6d0e-6d0a-4c4e-a2f5-5f0a7f3c1f10--17-executor-1"
+    with served.serving.client() as spark, served.serving.client() as other:
+        for client, client_id in ((spark, of_spark), (other, "worker-5")):
+            client.receive(FetchRequest, 11, client.send(fetch_request("flights"), 11, client_id))
+
+        def queries() -> list[list[str]]:
+            return [row[:4] for row in served.site.get("/queries").rows("#queries")]
+
+        assert eventually(lambda: queries() == [["etl--17", "0", "0 ms", "etl--17"]])
+        producer = Producer({"bootstrap.servers": served.bootstrap})
+        for _ in range(3):
+            producer.produce("flights", b"late")
+        producer.flush()
+        [row] = eventually(lambda: [row for row in queries() if row[1] == "3"])
+        assert row[2] != "–", "seconds behind"
 
 
 def test_clients_push_no_metrics_that_a_console_alone_would_not_serve(served: Served) -> None:

@@ -72,7 +72,16 @@ def test_a_page_does_not_wait_for_an_acknowledgement(site):
 
 def test_a_page_leaves_nothing_for_the_garbage_collector(broker, site):
     """A broker collects rarely: what is in a cycle, as all partitions were, would stay."""
-    pages = ("/", "/topics", "/groups", "/configs", "/acls", "/brokers", "/transactions")
+    pages = (
+        "/",
+        "/topics",
+        "/groups",
+        "/queries",
+        "/configs",
+        "/acls",
+        "/brokers",
+        "/transactions",
+    )
     gc.collect()
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)

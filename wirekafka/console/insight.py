@@ -121,6 +121,7 @@ class Inside:
 
     async def _collect(self) -> Insight:
         lags: dict[tuple[str, str], list[int]] = {}
+        queries: set[str] = set()
         began_s = time.perf_counter()
         for row in self._lag.rows():
             if time.perf_counter() - began_s > _STEP_S:
@@ -134,6 +135,8 @@ class Inside:
             if row.behind.behind_ms is not None:
                 total[2] = max(total[2], row.behind.behind_ms)
             total[3] = min(total[3], row.idle_ms)
+            if row.is_query:
+                queries.add(row.name)
         groups = {}
         readers = []
         for (kind, name), (lag, partitions, behind_ms, idle_ms) in lags.items():
@@ -144,7 +147,7 @@ class Inside:
             if kind == GROUP:
                 groups[name] = found
             elif kind == READER:
-                readers.append(found._replace(idle_ms=idle_ms))
+                readers.append(found._replace(idle_ms=idle_ms, is_query=name in queries))
         return Insight(
             self._node.broker.node_id,
             groups,

@@ -44,6 +44,8 @@ class GroupLag(NamedTuple):
     kept: LagHistory | None
     idle_ms: int = 0
     """The time in ms since the last Fetch of a reader; 0 for groups."""
+    is_query: bool = False
+    """Whether this is a reader that reads for a Spark query."""
 
     @property
     def is_idle(self) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+SOURCE_PREFIX = "wirekafka-source-"
+"""The client ids of the tasks of streaming queries that read by wirekafka's own data source: it is
+followed by the id of the query."""
 _UUID_LENGTHS = [8, 4, 4, 4, 12]
 """Of the parts of a UUID, which hyphens separate."""
 _CONSUMER = "consumer"
@@ -27,6 +30,11 @@ def reader_name(client_id: str) -> str:
             task_at = min(after.index(task) for task in _TASKS if task in after)
             return "-".join([*parts[1 : end - 5], *after[:task_at]])
     return client_id
+
+
+def is_query(client_id: str) -> bool:
+    """Whether a client reads for a Spark query."""
+    return client_id.startswith(SOURCE_PREFIX) or reader_name(client_id) != client_id
 
 
 def _is_uuid(parts: Sequence[str]) -> bool:

@@ -93,6 +93,7 @@ class LocalSocket:
                 "end": each.end_offset,
                 "lag": each.lag,
                 "idle_s": max(now_ms - each.at_ms, 0) // 1000,
+                "is_query": each.is_query,
             }
             for each in self._broker.readers.fetched(self._partition, now_ms)
         ]

@@ -70,8 +70,8 @@ class StreamReader(DataSourceStreamReader):
         return [tasks.Task(split) for split in self._plan().splits(spans)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read a task's split."""
-        return tasks.read(partition, self._options)
+        """Read a task's split, as a client that has the id of the query in its name."""
+        return tasks.read(partition, tasks.named_by_query(self._options))
 
     def commit(self, end: Json) -> None:
         """Spark keeps the offsets in its checkpoint."""

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from wirekafka.reader.problems import DataLost, UnknownLog
 from wirekafka.reader.source import Split
+from wirekafka.replication.reader_names import SOURCE_PREFIX
 from wirekafka.spark.access import open_log, read_split
 from wirekafka.spark.options import Options
 
+_QUERY = "sql.streaming.queryId"
 _log = logging.getLogger(__name__)
 
 
@@ -23,6 +26,15 @@ class Task(InputPartition):
     def __init__(self, split: Split) -> None:
         super().__init__(split)
         self.split = split
+
+
+def named_by_query(options: Options) -> Options:
+    """The options with a client id by which a broker knows the query, unless they have one."""
+    context = TaskContext.get()
+    query = None if context is None else context.getLocalProperty(_QUERY)
+    if query is None or "client.id" in options.client:
+        return options
+    return replace(options, client={**options.client, "client.id": SOURCE_PREFIX + query})
 
 
 def read(task: InputPartition, options: Options) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ from wirekafka.codec.batch import batches
 from wirekafka.errors import KafkaError
 from wirekafka.replication.fetching.fetch_session import Key, Wanted
 from wirekafka.replication.partition.partition import Partition
-from wirekafka.replication.reader_names import reader_name
+from wirekafka.replication.reader_names import SOURCE_PREFIX, is_query, reader_name
 
 HISTORY_MS = 3_600_000
 """How long an open connection that does not fetch any more counts as a reader."""
@@ -58,12 +58,24 @@ class ReadAccess(Protocol):
 class Reader:
     """One connection that fetches, with its last request for each partition."""
 
-    __slots__ = ("_known", "at_ms", "client_id", "closed_ms", "host", "is_member", "name", "seen")
+    __slots__ = (
+        "_known",
+        "at_ms",
+        "client_id",
+        "closed_ms",
+        "host",
+        "is_member",
+        "is_query",
+        "name",
+        "seen",
+    )
 
     def __init__(self, client: FetchingClient):
         self.client_id = (client.client_id or "")[:LONGEST_CLIENT_ID]
         self.name = reader_name(self.client_id)
         """The client id; for a consumer of Spark the name of its query."""
+        self.is_query = is_query(self.client_id)
+        """Whether the client reads for a Spark query."""
         self.host = client.client_host
         self.at_ms = 0
         self.closed_ms: int | None = None
@@ -108,6 +120,7 @@ class ReaderPosition(NamedTuple):
     next_offset: int
     end_offset: int
     at_ms: int
+    is_query: bool = False
 
     @property
     def last_offset(self) -> int | None:
@@ -140,7 +153,7 @@ class Readers:
         """Note a request; within a fetch session it has only the partitions that changed."""
         reader = self._readers.get(client.connection_id)
         if reader is None:
-            if client.client_software[0] == OWN_SOFTWARE or not any(map(access.serves, wanted)):
+            if _is_own(client) or not any(map(access.serves, wanted)):
                 return
             reader = self._new(client, now_ms)
         reader.at_ms = now_ms
@@ -186,6 +199,7 @@ class Readers:
                     next_offset,
                     partition.high_watermark,
                     reader.at_ms,
+                    reader.is_query,
                 )
         return sorted(newest.values())
 
@@ -208,6 +222,12 @@ class Readers:
 
     def _forget(self, connection_id: str) -> None:
         self._positions -= len(self._readers.pop(connection_id).seen)
+
+
+def _is_own(client: FetchingClient) -> bool:
+    """Whether this is a command or the console, and not a task of a streaming query."""
+    is_wirekafka = client.client_software[0] == OWN_SOFTWARE
+    return is_wirekafka and not (client.client_id or "").startswith(SOURCE_PREFIX)
 
 
 def _next_offset(partition: Partition, wanted: Wanted) -> int:

@@ -81,7 +81,7 @@ class LagCollector:
                 yield
                 continue
             # Unpacked: there are thousands of them.
-            kind, name, topic, partition, (position, end_offset, behind_ms), idle_ms = row
+            kind, name, topic, partition, (position, end_offset, behind_ms), idle_ms, _ = row
             lag = end_offset - position if end_offset > position else 0
             behind_s = None if behind_ms is None else behind_ms / 1000
             if kind == GROUP:

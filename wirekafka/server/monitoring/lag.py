@@ -44,6 +44,8 @@ class LagRow(NamedTuple):
     behind: Behind
     idle_ms: int
     """Since the last Fetch of a reader; 0 for groups."""
+    is_query: bool = False
+    """Whether this is a reader that reads for a Spark query."""
 
 
 class LagTracker:
@@ -202,7 +204,7 @@ class LagTracker:
             found = self._behind((topic, index), position, now_ms)
             if found is not None:
                 idle_ms = max(now_ms - reader.at_ms, 0)
-                yield LagRow(READER, name, topic, index, found, idle_ms)
+                yield LagRow(READER, name, topic, index, found, idle_ms, reader.is_query)
 
     def _behind(self, key: TopicPartition, position: int, now_ms: int) -> Behind | None:
         end_offset = self._end(key)
