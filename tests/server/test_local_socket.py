@@ -24,5 +24,5 @@ def test_a_path_that_cannot_be_used_is_logged(
         (directory / SOCKET).mkdir()
     local = LocalSocket(SimpleNamespace(directories=[SimpleNamespace(path=str(directory))]))  # type: ignore[arg-type]
     asyncio.run(local.start())
-    assert "`wirekafka clients` is not available" in caplog.text
+    assert "`wirekafka clients` and `snapshot` are not available" in caplog.text
     local.stop()

@@ -46,6 +46,7 @@ COMMANDS = {
     ),
     "tier": ("wirekafka.cli.tier", "Show and check the object store of tiered topics."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
+    "snapshot": ("wirekafka.cli.copies.snapshot", "Copy a node's data as it is at one instant."),
     "repair": (
         "wirekafka.cli.repair",
         "Find corrupt batches in a log directory, or truncate a log.",
