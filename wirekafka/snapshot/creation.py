@@ -41,6 +41,8 @@ class SnapshotOptions:
     """Another cluster id, for a branch."""
     emptied_topics: frozenset[str] = _NO_LOGS
     """Topics whose logs become empty."""
+    is_described: bool = True
+    """Whether a manifest says what is in it; a branch changes as soon as it is made."""
     released: Callable[[], object] | None = None
     """Called once the node's own files are needed no longer."""
     amended: Callable[[list[str], Instant], None] | None = None
@@ -86,15 +88,19 @@ class Creation:
         self._begin()
         try:
             paths = self._fill(instant)
+            if self._options.amended is not None:
+                self._options.amended(paths, instant)
+        except UnusableSnapshot:
+            self._disk.remove_tree(self._incomplete)
+            raise
         except (Changed, CorruptLog) as error:
             self._disk.remove_tree(self._incomplete)
             raise UnusableSnapshot(f"{error}: create the snapshot again") from error
         except OSError:
             self._disk.remove_tree(self._incomplete)
             raise
-        if self._options.amended is not None:
-            self._options.amended(paths, instant)
-        self._disk.write_new(f"{paths[0]}/{MANIFEST}", manifest_of(instant).text())
+        if self._options.is_described:
+            self._disk.write_new(f"{self._incomplete}/{MANIFEST}", manifest_of(instant).text())
         for path, directory in zip(paths, instant.directories, strict=True):
             self._write_identity(path, directory, instant)
         self._disk.sync_all(self._incomplete)

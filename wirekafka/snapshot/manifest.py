@@ -10,7 +10,7 @@ from wirekafka.log.files import ReadableDisk
 from wirekafka.snapshot.instant import Instant
 
 MANIFEST = "wirekafka-snapshot.json"
-"""Its file in the first directory of a snapshot, where Kafka ignores all but directories."""
+"""Its file in the directory of a snapshot, where Kafka ignores all but directories."""
 _VERSION = 1
 
 

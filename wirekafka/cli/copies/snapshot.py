@@ -52,11 +52,15 @@ def create(
 
 def created(data: str, target: Path, options: SnapshotOptions) -> Created:
     """Take a snapshot. Raises CliError."""
-    paths = [str(Path(path).absolute()) for path in data.split(",")]
     try:
-        return take(RealDisk(), paths, str(target.absolute()), options)
+        return take(RealDisk(), paths_of(data), str(target.absolute()), options)
     except UnusableSnapshot as error:
         raise CliError(str(error)) from None
+
+
+def paths_of(data: str) -> list[str]:
+    """The absolute paths of log directories."""
+    return [str(Path(path).absolute()) for path in data.split(",")]
 
 
 def show_created(made: Created, as_json: bool) -> None:
