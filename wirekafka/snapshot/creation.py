@@ -101,9 +101,10 @@ class Creation:
             raise
         if self._options.is_described:
             self._disk.write_new(f"{self._incomplete}/{MANIFEST}", manifest_of(instant).text())
+        self._disk.sync_all(self._incomplete)
+        # Only now: a node that starts on the directory trusts its files.
         for path, directory in zip(paths, instant.directories, strict=True):
             self._write_identity(path, directory, instant)
-        self._disk.sync_all(self._incomplete)
         self._disk.rename(self._incomplete, self.path)
         self._disk.fsync_directory(self.path.rpartition("/")[0] or "/")
         logs = [log for directory in instant.directories for log in directory.all_logs()]
@@ -200,8 +201,8 @@ class Creation:
         cluster_id = self._options.cluster_id or instant.cluster_id
         text = checkpoints.meta_properties_text(cluster_id, instant.node_id, directory.directory_id)
         marker = checkpoints.clean_shutdown_text(instant.broker_epoch)
-        self._disk.write(f"{path}/{CLEAN_SHUTDOWN}", marker)
-        self._disk.write(f"{path}/{META_PROPERTIES}", text)
+        self._disk.write_atomic(f"{path}/{CLEAN_SHUTDOWN}", marker)
+        self._disk.write_atomic(f"{path}/{META_PROPERTIES}", text)
 
 
 def _first(log: NotedLog) -> int:
