@@ -13,9 +13,11 @@ from wirekafka.server.snapshots.running_node import running_node
 from wirekafka.snapshot.manifest import MANIFEST
 
 
-def wirekafka(*words: str | Path) -> subprocess.CompletedProcess[str]:
+def wirekafka(*words: str | Path, given: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "wirekafka", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        command, input=given, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def test_the_socket_is_for_the_owner_alone_and_goes_with_the_node(tmp_path: Path) -> None:
@@ -54,3 +56,72 @@ def test_an_incomplete_snapshot_does_not_start(tmp_path: Path) -> None:
     served = wirekafka("serve", "--data", tmp_path / "copy.incomplete")
     assert served.returncode == 1
     assert "is an incomplete snapshot: remove it, and create it again" in served.stderr
+
+
+def test_snapshots_in_a_store_are_listed_verified_expired_and_restored(tmp_path: Path) -> None:
+    data, url = tmp_path / "data", f"file://{tmp_path}/store"
+    value = "x" * 100_000
+    with live_broker(data) as bootstrap:
+        for name in ("first", "second", "third"):
+            wirekafka("topics", "create", name, "-b", bootstrap)
+            produced = wirekafka("produce", name, "-b", bootstrap, given=f"{value}\n" * 2)
+            assert produced.returncode == 0, produced.stderr
+            made = wirekafka("snapshot", "create", data, url, "--name", name, "--json")
+            assert made.returncode == 0, made.stderr
+    # The first two topics are sent once; only the third one's records are new.
+    assert json.loads(made.stdout)["sent_bytes"] < json.loads(made.stdout)["files_bytes"] - 300_000
+    assert not (tmp_path / "data.sending").exists()
+    listed = json.loads(wirekafka("snapshot", "list", url, "--json").stdout)
+    assert [each["name"] for each in listed] == ["first", "second", "third"]
+    assert wirekafka("snapshot", "verify", url).stdout == "3 snapshots are whole\n"
+    expired = wirekafka("snapshot", "expire", url, "--keep", "2")
+    assert expired.stdout == "first is deleted\n", expired.stderr
+    assert wirekafka("snapshot", "verify", url).stdout == "2 snapshots are whole\n"
+    restored = wirekafka("snapshot", "restore", url, tmp_path / "restored", "--at", "second")
+    assert restored.returncode == 0, restored.stderr
+    with live_broker(tmp_path / "restored") as bootstrap:
+        topics = wirekafka("topics", "list", "-b", bootstrap).stdout
+        assert "second" in topics and "third" not in topics
+        consumed = wirekafka("consume", "second", "-b", bootstrap, "--from", "beginning", "-n", "2")
+        assert consumed.stdout.count(value) == 2, consumed.stderr
+
+
+def test_damage_in_a_store_is_found_before_it_is_restored(tmp_path: Path) -> None:
+    data, url = tmp_path / "data", f"file://{tmp_path}/store"
+    with live_broker(data):
+        pass
+    wirekafka("snapshot", "create", data, url, "--name", "only")
+    [pack] = (tmp_path / "store" / "packs").iterdir()
+    pack.write_bytes(b"?" + pack.read_bytes()[1:])
+    verified = wirekafka("snapshot", "verify", url)
+    assert verified.returncode == 1
+    assert "is damaged" in verified.stdout
+    restored = wirekafka("snapshot", "restore", url, tmp_path / "restored")
+    assert restored.returncode == 1 and "is damaged" in restored.stderr
+    pack.unlink()
+    assert "is missing" in wirekafka("snapshot", "verify", url, "--sizes-only").stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "data.log", "store"]
+
+
+def test_snapshots_in_a_directory_are_listed_verified_expired_and_restored(tmp_path: Path) -> None:
+    data, above = tmp_path / "data", tmp_path / "snapshots"
+    above.mkdir()
+    with live_broker(data):
+        for name in ("one", "two"):
+            wirekafka("snapshot", "create", data, above / name)
+    assert wirekafka("snapshot", "verify", above).stdout == "2 snapshots are whole\n"
+    times = [
+        each["time"] for each in json.loads(wirekafka("snapshot", "list", above, "--json").stdout)
+    ]
+    restored = wirekafka("snapshot", "restore", above, tmp_path / "restored", "--at", times[0])
+    assert "is the snapshot one" in restored.stdout, restored.stderr
+    refused = wirekafka("snapshot", "restore", above, tmp_path / "other", "--at", "2020-01-01")
+    assert refused.returncode == 1 and "there is no snapshot 2020-01-01" in refused.stderr
+    assert wirekafka("snapshot", "expire", above, "--older-than", "0s").stdout == "one is deleted\n"
+    assert [path.name for path in above.iterdir()] == ["two"]
+    segment = next((above / "two" / "__cluster_metadata-0").glob("*.log"))
+    segment.write_bytes(segment.read_bytes()[:-1] + b"?")
+    damaged = wirekafka("snapshot", "verify", above)
+    assert damaged.returncode == 1 and "two: __cluster_metadata-0: checksum" in damaged.stdout
+    with live_broker(tmp_path / "restored"):
+        pass

@@ -23,6 +23,7 @@ from wirekafka.snapshot.creation import Creation, SnapshotOptions
 from wirekafka.snapshot.instant import Instant
 from wirekafka.snapshot.manifest import MANIFEST, UnusableSnapshot, read_manifest
 from wirekafka.snapshot.placing import Sharing
+from wirekafka.snapshot.target import Target
 
 SEGMENT_BYTES = "10000"
 VALUE = bytes(range(256)) * 12
@@ -187,7 +188,7 @@ def test_an_interrupted_snapshot_is_recognised_and_replaced(
     fill(broker, 10)
     with monkeypatch.context() as patched:
         patched.setattr(RealDisk, "sync_all", interrupted)
-        patched.setattr(Creation, "_write_identity", lambda *_: None)
+        patched.setattr(Target, "discard", Target._release)
         with pytest.raises(Interrupted):
             snapshot(broker.broker, str(tmp_path / "copy"))
     with pytest.raises(UnusableDirectory, match="is an incomplete snapshot"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -12,22 +12,19 @@ from wirekafka.log.checkpoints import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
-    LOCK,
     META_PROPERTIES,
     RECOVERY_POINTS,
     START_OFFSETS,
     TopicPartition,
 )
-from wirekafka.log.directories.directory_identity import INCOMPLETE_PROPERTIES
-from wirekafka.log.files import DirectoryLocked, Disk
+from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
 from wirekafka.log.recovery import CorruptLog, Opening
 from wirekafka.snapshot.instant import Instant, NotedDirectory, NotedLog
 from wirekafka.snapshot.manifest import MANIFEST, UnusableSnapshot, manifest_of
 from wirekafka.snapshot.placing import Changed, Placing, Sharing
+from wirekafka.snapshot.target import Target
 
-INCOMPLETE_SUFFIX = ".incomplete"
-"""Ends the name of a snapshot that is being created, or whose creation was interrupted."""
 _ROOT_FILES = (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 _NO_LOGS: frozenset[str] = frozenset()
 
@@ -66,50 +63,33 @@ class Creation:
 
     def __init__(self, disk: Disk, path: str, options: SnapshotOptions):
         self._disk = disk
-        self.path = path.rstrip("/")
-        self._incomplete = self.path + INCOMPLETE_SUFFIX
+        self._target = Target(disk, path)
         self._options = options
         self._placing = Placing(disk, options.sharing)
 
     def check(self) -> None:
         """Raise UnusableSnapshot unless the name is free."""
-        if self._disk.exists(self.path):
-            raise UnusableSnapshot(f"{self.path} exists: name a directory that does not exist yet")
-        above = self.path.rpartition("/")[0]
-        if above and not self._disk.exists(above):
-            raise UnusableSnapshot(f"{above} does not exist")
+        self._target.check()
 
     def run(self, instant: Instant) -> Created:
         """Create the snapshot of an instant, whose node keeps its files meanwhile.
 
         Raises UnusableSnapshot, OSError; nothing of the name is left then.
         """
-        self.check()
-        self._begin()
+        target = self._target
+        target.begin()
         try:
-            paths = self._fill(instant)
-            if self._options.amended is not None:
-                self._options.amended(paths, instant)
-        except UnusableSnapshot:
-            self._disk.remove_tree(self._incomplete)
-            raise
+            self._fill(instant)
+            target.finish(dict(self._identities(instant)))
         except (Changed, CorruptLog) as error:
-            self._disk.remove_tree(self._incomplete)
+            target.discard()
             raise UnusableSnapshot(f"{error}: create the snapshot again") from error
-        except OSError:
-            self._disk.remove_tree(self._incomplete)
+        except BaseException:
+            target.discard()
             raise
-        if self._options.is_described:
-            self._disk.write_new(f"{self._incomplete}/{MANIFEST}", manifest_of(instant).text())
-        self._disk.sync_all(self._incomplete)
-        # Only now: a node that starts on the directory trusts its files.
-        for path, directory in zip(paths, instant.directories, strict=True):
-            self._write_identity(path, directory, instant)
-        self._disk.rename(self._incomplete, self.path)
-        self._disk.fsync_directory(self.path.rpartition("/")[0] or "/")
         logs = [log for directory in instant.directories for log in directory.all_logs()]
         return Created(
-            path=self.path,
+            path=target.path,
             at_ms=instant.at_ms,
             logs=len(logs),
             size_bytes=sum(log.size_bytes for log in logs),
@@ -117,38 +97,24 @@ class Creation:
             copied_bytes=self._placing.copied_bytes,
         )
 
-    def _begin(self) -> None:
-        """Make the incomplete directory, in place of the rest of an interrupted creation."""
-        disk, path = self._disk, self._incomplete
-        if disk.exists(path):
-            with suppress(FileNotFoundError):
-                try:
-                    disk.lock(f"{path}/{LOCK}").release()
-                except DirectoryLocked:
-                    raise UnusableSnapshot(f"{path} is being created just now") from None
-            disk.remove_tree(path)
-        disk.make_directory(path)
-        disk.write_atomic(f"{path}/{META_PROPERTIES}", INCOMPLETE_PROPERTIES)
-        disk.fsync_directory(path.rpartition("/")[0] or "/")
-
-    def _fill(self, instant: Instant) -> list[str]:
-        """Place all files, and complete logs whose node runs on; returns the directories."""
-        lock = self._disk.lock(f"{self._incomplete}/{LOCK}")
-        try:
-            paths = self._place_all(instant)
-            if self._options.released is not None:
-                self._options.released()
-            for path, directory in zip(paths, instant.directories, strict=True):
-                if not instant.is_stopped:
-                    self._complete(path, directory)
-            return paths
-        finally:
-            lock.release()
+    def _fill(self, instant: Instant) -> None:
+        """Place all files, and complete logs whose node runs on."""
+        paths = self._place_all(instant)
+        if self._options.released is not None:
+            self._options.released()
+        for path, directory in zip(paths, instant.directories, strict=True):
+            if not instant.is_stopped:
+                self._complete(path, directory)
+        if self._options.amended is not None:
+            self._options.amended(paths, instant)
+        if self._options.is_described:
+            text = manifest_of(instant).text()
+            self._disk.write_new(f"{self._target.incomplete}/{MANIFEST}", text)
 
     def _place_all(self, instant: Instant) -> list[str]:
-        paths = [self._incomplete]
+        paths = [self._target.incomplete]
         if len(instant.directories) > 1:
-            paths = [f"{self._incomplete}/{number}" for number in range(len(instant.directories))]
+            paths = [f"{paths[0]}/{number}" for number in range(len(instant.directories))]
             for path in paths:
                 self._disk.make_directory(path)
         for path, directory in zip(paths, instant.directories, strict=True):
@@ -197,12 +163,17 @@ class Creation:
             finally:
                 opened.release()
 
-    def _write_identity(self, path: str, directory: NotedDirectory, instant: Instant) -> None:
+    def _identities(self, instant: Instant) -> Iterator[tuple[str, bytes]]:
+        """The files by which a node takes directories for its own, by their paths."""
         cluster_id = self._options.cluster_id or instant.cluster_id
-        text = checkpoints.meta_properties_text(cluster_id, instant.node_id, directory.directory_id)
         marker = checkpoints.clean_shutdown_text(instant.broker_epoch)
-        self._disk.write_atomic(f"{path}/{CLEAN_SHUTDOWN}", marker)
-        self._disk.write_atomic(f"{path}/{META_PROPERTIES}", text)
+        for number, directory in enumerate(instant.directories):
+            below = f"{number}/" if len(instant.directories) > 1 else ""
+            yield f"{below}{CLEAN_SHUTDOWN}", marker
+            text = checkpoints.meta_properties_text(
+                cluster_id, instant.node_id, directory.directory_id
+            )
+            yield f"{below}{META_PROPERTIES}", text
 
 
 def _first(log: NotedLog) -> int:
