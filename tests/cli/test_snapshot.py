@@ -4,20 +4,48 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from spark_examples.live_broker import live_broker
+import pytest
+
+from spark_examples.live_broker import BrokerFailed, live_broker
+from wirekafka.cli.main import main
 from wirekafka.server.snapshots.running_node import running_node
 from wirekafka.snapshot.manifest import MANIFEST
 
 
-def wirekafka(*words: str | Path, given: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "wirekafka", *map(str, words)]
-    return subprocess.run(
-        command, input=given, capture_output=True, text=True, check=False, timeout=60
-    )
+@dataclass(frozen=True)
+class Done:
+    """What a command printed, and its exit status."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Wirekafka = Callable[..., Done]
+
+
+@pytest.fixture
+def wirekafka(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Wirekafka:
+    """Runs a command in this process; `given` is what it reads."""
+
+    def run(*words: str | Path, given: str = "") -> Done:
+        (tmp_path / "given").write_text(given)
+        with (tmp_path / "given").open() as stdin, pytest.raises(SystemExit) as exit:
+            (tmp_path / "given").unlink()
+            monkeypatch.setattr(sys, "stdin", stdin)
+            main([str(word) for word in words])
+        sys.stdout.flush()
+        captured = capfdbinary.readouterr()
+        return Done(int(exit.value.code or 0), captured.out.decode(), captured.err.decode())
+
+    return run
 
 
 def test_the_socket_is_for_the_owner_alone_and_goes_with_the_node(tmp_path: Path) -> None:
@@ -32,7 +60,7 @@ def test_the_socket_is_for_the_owner_alone_and_goes_with_the_node(tmp_path: Path
         assert held is None
 
 
-def test_a_snapshot_of_a_running_node_is_reported(tmp_path: Path) -> None:
+def test_a_snapshot_of_a_running_node_is_reported(tmp_path: Path, wirekafka: Wirekafka) -> None:
     with live_broker(tmp_path / "data") as bootstrap:
         made = wirekafka("topics", "create", "orders", "--partitions", "3", "-b", bootstrap)
         assert made.returncode == 0, made.stderr
@@ -47,18 +75,22 @@ def test_a_snapshot_of_a_running_node_is_reported(tmp_path: Path) -> None:
     assert (tmp_path / "copy" / MANIFEST).exists()
 
 
-def test_an_incomplete_snapshot_does_not_start(tmp_path: Path) -> None:
+def test_an_incomplete_snapshot_does_not_start(tmp_path: Path, wirekafka: Wirekafka) -> None:
     with live_broker(tmp_path / "data"):
         pass
     wirekafka("snapshot", "create", tmp_path / "data", tmp_path / "copy")
     os.rename(tmp_path / "copy", tmp_path / "copy.incomplete")
     (tmp_path / "copy.incomplete" / "meta.properties").write_text("version=incomplete\n")
-    served = wirekafka("serve", "--data", tmp_path / "copy.incomplete")
-    assert served.returncode == 1
-    assert "is an incomplete snapshot: remove it, and create it again" in served.stderr
+    with (
+        pytest.raises(BrokerFailed, match="is an incomplete snapshot: remove it, and create it"),
+        live_broker(tmp_path / "copy.incomplete"),
+    ):
+        pass
 
 
-def test_snapshots_in_a_store_are_listed_verified_expired_and_restored(tmp_path: Path) -> None:
+def test_snapshots_in_a_store_are_listed_verified_expired_and_restored(
+    tmp_path: Path, wirekafka: Wirekafka
+) -> None:
     data, url = tmp_path / "data", f"file://{tmp_path}/store"
     value = "x" * 100_000
     with live_broker(data) as bootstrap:
@@ -86,7 +118,9 @@ def test_snapshots_in_a_store_are_listed_verified_expired_and_restored(tmp_path:
         assert consumed.stdout.count(value) == 2, consumed.stderr
 
 
-def test_damage_in_a_store_is_found_before_it_is_restored(tmp_path: Path) -> None:
+def test_damage_in_a_store_is_found_before_it_is_restored(
+    tmp_path: Path, wirekafka: Wirekafka
+) -> None:
     data, url = tmp_path / "data", f"file://{tmp_path}/store"
     with live_broker(data):
         pass
@@ -103,7 +137,9 @@ def test_damage_in_a_store_is_found_before_it_is_restored(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "data.log", "store"]
 
 
-def test_snapshots_in_a_directory_are_listed_verified_expired_and_restored(tmp_path: Path) -> None:
+def test_snapshots_in_a_directory_are_listed_verified_expired_and_restored(
+    tmp_path: Path, wirekafka: Wirekafka
+) -> None:
     data, above = tmp_path / "data", tmp_path / "snapshots"
     above.mkdir()
     with live_broker(data):

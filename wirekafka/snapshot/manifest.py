@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from wirekafka.log.files import ReadableDisk
+from wirekafka.log.files import Disk, ReadableDisk
 from wirekafka.snapshot.instant import Instant
 
 MANIFEST = "wirekafka-snapshot.json"
@@ -90,7 +90,7 @@ def manifest_from(text: bytes, path: str) -> Manifest:
     return manifest
 
 
-def read_manifest(disk: ReadableDisk, directory: str) -> Manifest:
+def read_manifest(disk: Disk | ReadableDisk, directory: str) -> Manifest:
     """The description of a snapshot in a directory. Raises UnusableSnapshot."""
     path = f"{directory}/{MANIFEST}"
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -159,7 +160,7 @@ def expire(
     with _Refusals():
         found = _found(source)
         if keep is not None:
-            expired = found[:-keep]
+            expired = list(found[:-keep])
         else:
             limit_ms = now_ms - _age_ms(older_than or "")
             expired = [each for each in found[:-1] if each.manifest.at_ms < limit_ms]
@@ -257,7 +258,7 @@ def _send(data: str, url: str, name: str | None, staging: Path | None, as_json: 
     )
 
 
-def _found(source: str) -> list[StoredSnapshot] | list[LocalSnapshot]:
+def _found(source: str) -> Sequence[StoredSnapshot | LocalSnapshot]:
     if "://" in source:
         return Archive(ObjectStore.of_existing(source)).snapshots()
     return snapshots_in(RealDisk(), source)

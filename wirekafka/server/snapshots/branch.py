@@ -10,11 +10,7 @@ from uuid import uuid4
 from wirekafka.codec.batch import batches
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.coordinator.transactions.records import TransactionRecordCodec
-from wirekafka.coordinator.transactions.shard import (
-    ProducerIdSource,
-    TransactionConfig,
-    TransactionShard,
-)
+from wirekafka.coordinator.transactions.shard import TransactionConfig, TransactionShard
 from wirekafka.coordinator.transactions.transaction import TransactionState
 from wirekafka.log.append import Append, Origin
 from wirekafka.log.checkpoints import uuid_text
@@ -39,8 +35,14 @@ _NO_TOPICS: frozenset[str] = frozenset()
 _READ_BYTES = 1 << 20
 
 
-class _NoProducerIds(ProducerIdSource):
-    """No id is needed to abort a transaction."""
+class _NoProducerIds:
+    """The producer ids of a shard that only aborts transactions, for which none is needed."""
+
+    async def reserve(self) -> None:
+        raise AssertionError
+
+    def take(self) -> int:
+        raise AssertionError
 
 
 def branch(
