@@ -1,4 +1,4 @@
-"""Power is cut, or the command killed, at any operation of a snapshot or of a branch."""
+"""Power is cut, or the command killed, at any operation of a snapshot, branch or restore."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from tests.crash.life import Life, Node
 from tests.crash.observed import Observed
 from tests.manual_clock import ManualClock
 from tests.repetitions import repetitions
-from tests.simulation.disk import Crash, DirectoryNode, Outcome, SimulatedDisk
+from tests.simulation.disk import Crash, DirectoryNode, Outcome, SimulatedDisk, SimulatedFile
 from tests.snapshot.taken import noted
 from wirekafka.log.directories.log_directory import UnusableDirectory
 from wirekafka.server.snapshots.branch import _amend
+from wirekafka.snapshot.archive import Archive
 from wirekafka.snapshot.creation import Creation, SnapshotOptions
 from wirekafka.snapshot.instant import Instant
 from wirekafka.snapshot.manifest import UnusableSnapshot
+from wirekafka.testing.memory_tier import MemoryTier
 
 CUTS = repetitions("WIREKAFKA_SNAPSHOT_CUTS", usual=6, thorough=2_000)
 """How many operations are tried for each kind of target; the last ones always."""
@@ -52,13 +54,39 @@ def options(kind: str, disk: SimulatedDisk) -> SnapshotOptions:
     return SnapshotOptions(cluster_id="branch", is_described=False, amended=partial(_amend, disk))
 
 
-def attempt(kind: str, at: Moment, crash_at: int = -1) -> SitedDisk:
+class Readable:
+    """A simulated disk as whoever sends its files reads it."""
+
+    def __init__(self, disk: SimulatedDisk):
+        self.read, self.list_directory = disk.read, disk.list_directory
+        self._disk = disk
+
+    def open_to_read(self, path: str) -> SimulatedFile:
+        file = self._disk.open(path, len(self._disk.read(path)))
+        file.identity = 0, 0  # type: ignore[attr-defined]
+        return file
+
+
+@cache
+def archive(syncs: bool) -> Archive:
+    """A store with the snapshot."""
+    disk = attempt("snapshot", moment(syncs))
+    kept = Archive(MemoryTier())
+    kept.send(Readable(disk), COPY, "kept")  # type: ignore[arg-type]
+    return kept
+
+
+def attempt(kind: str, at: Moment, crash_at: int = -1, *, syncs: bool = True) -> SitedDisk:
     """The disk after the command, which is cut off before an operation."""
     disk = SitedDisk()
     disk.root = deepcopy(at.root)
+    kept = archive(syncs) if kind == "restore" else None
     disk.crash_at = crash_at
     with suppress(Crash):
-        Creation(disk, COPY, options(kind, disk)).run(at.instant)
+        if kept is not None:
+            kept.restore(kept.find("kept"), disk, COPY)
+        else:
+            Creation(disk, COPY, options(kind, disk)).run(at.instant)
     return disk
 
 
@@ -68,16 +96,16 @@ def examine(left: SimulatedDisk, at: Moment, outcome: Outcome, *, syncs: bool) -
 
 
 @pytest.mark.parametrize("syncs", [True, False], ids=["fsync", "page-cache"])
-@pytest.mark.parametrize("kind", ["snapshot", "branch"])
+@pytest.mark.parametrize("kind", ["snapshot", "branch", "restore"])
 def test_the_source_stays_whole_and_the_target_is_whole_or_recognised(
     kind: str, syncs: bool
 ) -> None:
     at = moment(syncs)
-    operations = attempt(kind, at).operations
+    operations = attempt(kind, at, syncs=syncs).operations
     random = Random(f"{kind} {syncs}")
     chosen = random.sample(range(operations), min(CUTS, operations))
     for number in sorted({*chosen, *range(operations - LAST, operations + 1)}):
-        disk = attempt(kind, at, number)
+        disk = attempt(kind, at, number, syncs=syncs)
         outcome = random.choice(list(Outcome))
         try:
             check(disk.after_crash(outcome, number), at, outcome, syncs)

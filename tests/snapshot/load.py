@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 RECORDS, PAIRS, FACTS = "records", "pairs", "facts"
@@ -154,13 +155,15 @@ class Load:
         producer = Producer({"bootstrap.servers": self._bootstrap})
         while not self._stopping.is_set():
             for made in admin.create_topics([NewTopic("passing", 2)]).values():
-                made.result(30)
+                with suppress(KafkaException):  # A repeated request: there is one already.
+                    made.result(30)
             for number in range(20):
                 producer.produce("passing", b"%d" % number)
             producer.flush(30)
             self._stopping.wait(0.1)
             for deleted in admin.delete_topics(["passing"]).values():
-                deleted.result(30)
+                with suppress(KafkaException):
+                    deleted.result(30)
 
 
 def _now_ms() -> int:

@@ -21,6 +21,7 @@ from wirekafka.server.snapshots.noting import Unavailable
 from wirekafka.server.snapshots.taking import take
 from wirekafka.snapshot.creation import Creation, SnapshotOptions
 from wirekafka.snapshot.instant import Instant
+from wirekafka.snapshot.local_snapshots import problems, snapshots_in
 from wirekafka.snapshot.manifest import MANIFEST, UnusableSnapshot, read_manifest
 from wirekafka.snapshot.placing import Sharing
 from wirekafka.snapshot.target import Target
@@ -176,6 +177,39 @@ def test_a_name_that_is_taken_is_refused(broker: InProcessBroker, tmp_path: Path
         snapshot(broker.broker, str(tmp_path / "missing" / "copy"))
 
 
+def test_a_target_among_the_logs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnusableSnapshot, match="where only logs may be"):
+        take(RealDisk(), [f"{tmp_path}/data/"], f"{tmp_path}/data/copy", SnapshotOptions())
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_node_with_several_directories_has_as_many_in_its_snapshot(
+    is_running: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "a").mkdir()
+    data = f"{tmp_path}/a,{tmp_path}/b"
+    broker = InProcessBroker(data, ManualClock())
+    for topic in ("orders", "facts", "events"):
+        broker.create(topic, internal_segment_bytes=SEGMENT_BYTES)
+        fill(broker, 10, topic)
+    if is_running:
+        snapshot(broker.broker, str(tmp_path / "copy"))
+    broker.stop()
+    if not is_running:
+        take(RealDisk(), data.split(","), str(tmp_path / "copy"), SnapshotOptions())
+        with pytest.raises(UnusableSnapshot, match="no metadata log"):
+            take(RealDisk(), [f"{tmp_path}/b"], str(tmp_path / "other"), SnapshotOptions())
+    copied = InProcessBroker(f"{tmp_path}/copy/0,{tmp_path}/copy/1", ManualClock())
+    for topic in ("orders", "facts", "events"):
+        assert copied.partition(topic).log.end_offset == 10
+    copied.stop()
+    [found] = snapshots_in(RealDisk(), str(tmp_path / "copy"))
+    assert found.manifest.directories == 2
+    broken = list(problems(RealDisk(), found))
+    # The node has written to its metadata log since.
+    assert [line for line in broken if "__cluster_metadata" not in line] == []
+
+
 def test_an_interrupted_snapshot_is_recognised_and_replaced(
     broker: InProcessBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,5 +241,6 @@ def test_a_directory_without_a_clean_stop_is_refused(tmp_path: Path) -> None:
     broker.broker.abort()
     with pytest.raises(UnusableSnapshot, match="not closed cleanly: start its node once"):
         take(RealDisk(), [str(tmp_path / "data")], str(tmp_path / "copy"), SnapshotOptions())
+    (tmp_path / "empty").mkdir()
     with pytest.raises(UnusableSnapshot, match="no log directory"):
-        take(RealDisk(), [str(tmp_path)], str(tmp_path / "copy"), SnapshotOptions())
+        take(RealDisk(), [f"{tmp_path}/empty"], str(tmp_path / "copy"), SnapshotOptions())

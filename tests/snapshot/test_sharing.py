@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +25,7 @@ from wirekafka.log.recovery import Opening
 from wirekafka.server.snapshots.branch import branch
 from wirekafka.server.snapshots.taking import take
 from wirekafka.snapshot.creation import SnapshotOptions
+from wirekafka.snapshot.manifest import UnusableSnapshot
 
 OPERATIONS = repetitions("WIREKAFKA_BRANCH_OPERATIONS", usual=500, thorough=5_000)
 SMALL = {"internal_segment_bytes": "3000", "index_interval_bytes": "300"}
@@ -134,6 +137,15 @@ def test_branch_and_origin_equal_plain_copies_after_random_operations(
         assert pair[0].files() == pair[1].files()
     for name, expected in snapshots.items():
         assert tree(tmp_path / name) == expected, name
+
+
+def test_a_node_whose_quorum_has_other_voters_is_not_branched(origin: Path, tmp_path: Path) -> None:
+    state = origin / "__cluster_metadata-0" / "quorum-state"
+    fields = json.loads(state.read_text())
+    state.write_text(json.dumps(fields | {"currentVoters": [{"voterId": 1}, {"voterId": 2}]}))
+    with pytest.raises(UnusableSnapshot, match=r"one of a cluster with the controllers \[1, 2\]"):
+        branch(RealDisk(), [str(origin)], str(tmp_path / "branch"))
+    assert os.listdir(tmp_path) == ["origin"]
 
 
 def link_sealed(copy: Copy, target: Path) -> None:

@@ -19,6 +19,11 @@ def take(disk: Disk, data: Sequence[str], target: str, options: SnapshotOptions)
 
     For a node that runs, its first log directory is enough. Raises UnusableSnapshot, OSError.
     """
+    for directory in data:
+        if f"{target}/".startswith(f"{directory.rstrip('/')}/"):
+            raise UnusableSnapshot(
+                f"{target} is in {directory}, where only logs may be: name a directory elsewhere"
+            )
     creation = Creation(disk, target, options)
     creation.check()
     with running_node(data[0]) as held:
