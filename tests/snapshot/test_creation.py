@@ -24,7 +24,7 @@ from wirekafka.snapshot.instant import Instant
 from wirekafka.snapshot.local_snapshots import problems, snapshots_in
 from wirekafka.snapshot.manifest import MANIFEST, UnusableSnapshot, read_manifest
 from wirekafka.snapshot.placing import Sharing
-from wirekafka.snapshot.target import Target
+from wirekafka.snapshot.target import TargetDirectory
 
 SEGMENT_BYTES = "10000"
 VALUE = bytes(range(256)) * 12
@@ -222,7 +222,7 @@ def test_an_interrupted_snapshot_is_recognised_and_replaced(
     fill(broker, 10)
     with monkeypatch.context() as patched:
         patched.setattr(RealDisk, "sync_all", interrupted)
-        patched.setattr(Target, "discard", Target._release)
+        patched.setattr(TargetDirectory, "discard", TargetDirectory._release)
         with pytest.raises(Interrupted):
             snapshot(broker.broker, str(tmp_path / "copy"))
     with pytest.raises(UnusableDirectory, match="is an incomplete snapshot"):

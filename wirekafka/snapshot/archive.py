@@ -11,7 +11,7 @@ from typing import NamedTuple
 from wirekafka.log.checkpoints import LOCK, META_PROPERTIES
 from wirekafka.log.files import Disk, OpenedFile, ReadableDisk
 from wirekafka.snapshot.manifest import MANIFEST, Manifest, UnusableSnapshot, manifest_from
-from wirekafka.snapshot.target import Target
+from wirekafka.snapshot.target import TargetDirectory
 from wirekafka.tiered.store import Store
 
 _VERSION = 1
@@ -23,7 +23,7 @@ _DAY_MS = 86_400_000
 _HASH_DIGITS = 32
 
 
-class Origin(NamedTuple):
+class SourceIdentity(NamedTuple):
     """What identifies an unchanged file of a node without reading it."""
 
     path: str
@@ -34,7 +34,7 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredFile:
+class ArchivedFile:
     """A file of a snapshot: an object, or a range of its pack, which begins at `start`."""
 
     path: str
@@ -42,16 +42,16 @@ class StoredFile:
     start: int
     size_bytes: int
     sha256: str
-    origin: Origin | None = None
+    origin: SourceIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredSnapshot:
+class ArchivedSnapshot:
     """The description of a snapshot in a store."""
 
     name: str
     manifest: Manifest
-    files: Sequence[StoredFile]
+    files: Sequence[ArchivedFile]
 
     @property
     def id(self) -> str:
@@ -66,7 +66,7 @@ class StoredSnapshot:
 class Sent(NamedTuple):
     """What a snapshot needed to send, beside what the store had."""
 
-    snapshot: StoredSnapshot
+    snapshot: ArchivedSnapshot
     sent_bytes: int
     size_bytes: int
 
@@ -77,12 +77,12 @@ class Archive:
     def __init__(self, store: Store):
         self._store = store
 
-    def snapshots(self) -> list[StoredSnapshot]:
+    def snapshots(self) -> list[ArchivedSnapshot]:
         """All complete snapshots, oldest first."""
         keys = sorted(each.key for each in self._store.list(_SNAPSHOTS))
         return [_decoded(bytes(self._store.get(key)), key) for key in keys]
 
-    def find(self, name: str) -> StoredSnapshot:
+    def find(self, name: str) -> ArchivedSnapshot:
         """The snapshot of a name, or the newest one up to a time in ms."""
         return chosen(self.snapshots(), name)
 
@@ -97,14 +97,14 @@ class Archive:
         try:
             sending = _Sending(self._store, disk, directory, earlier)
             files = sending.send_all(f"{_PACKS}/{manifest.at_ms:015d}-{name}")
-            snapshot = StoredSnapshot(name=name, manifest=manifest, files=files)
+            snapshot = ArchivedSnapshot(name=name, manifest=manifest, files=files)
             self._require_all(snapshot)
             self._store.put(f"{_SNAPSHOTS}/{snapshot.id}.json", [_encoded(snapshot)])
         finally:
             self._store.delete(intent)
         return Sent(snapshot, sending.sent_bytes, sum(file.size_bytes for file in files))
 
-    def verify(self, snapshot: StoredSnapshot, *, sizes: Mapping[str, int]) -> list[str]:
+    def verify(self, snapshot: ArchivedSnapshot, *, sizes: Mapping[str, int]) -> list[str]:
         """What is missing or too short of a snapshot, given the sizes of all objects by key."""
         wanted: dict[str, int] = {}
         for file in snapshot.files:
@@ -117,7 +117,7 @@ class Archive:
             if sizes.get(key, -1) != size_bytes
         ]
 
-    def damaged(self, snapshot: StoredSnapshot) -> list[str]:
+    def damaged(self, snapshot: ArchivedSnapshot) -> list[str]:
         """The files of a snapshot whose contents, which are read, differ from its description."""
         found = []
         for file in snapshot.files:
@@ -136,7 +136,7 @@ class Archive:
             for each in self._store.list(folder)
         }
 
-    def expire(self, expired: Iterable[StoredSnapshot], now_ms: int) -> int:
+    def expire(self, expired: Iterable[ArchivedSnapshot], now_ms: int) -> int:
         """Delete snapshots, and all objects that no other snapshot has; returns how many objects.
 
         Descriptions go first, so that no listed snapshot lacks an object. While a snapshot is being
@@ -153,12 +153,12 @@ class Archive:
             self._store.delete(key)
         return len(unused)
 
-    def restore(self, snapshot: StoredSnapshot, disk: Disk, path: str) -> None:
+    def restore(self, snapshot: ArchivedSnapshot, disk: Disk, path: str) -> None:
         """Make the directory `path` of a snapshot.
 
         Raises UnusableSnapshot, OSError, StoreError; nothing of the name is left then.
         """
-        target = Target(disk, path)
+        target = TargetDirectory(disk, path)
         target.begin()
         try:
             last = {}
@@ -172,12 +172,12 @@ class Archive:
             target.discard()
             raise
 
-    def _read(self, file: StoredFile) -> bytes:
+    def _read(self, file: ArchivedFile) -> bytes:
         data = b"".join(self._pieces(file))
         _check(file, sha256(data).hexdigest())
         return data
 
-    def _restore_file(self, file: StoredFile, disk: Disk, directory: str) -> None:
+    def _restore_file(self, file: ArchivedFile, disk: Disk, directory: str) -> None:
         path = f"{directory}/{file.path}"
         above = path.rpartition("/")[0]
         if not disk.exists(above):
@@ -190,12 +190,12 @@ class Archive:
         written.close()
         _check(file, digest.hexdigest())
 
-    def _pieces(self, file: StoredFile) -> Iterator[bytes]:
+    def _pieces(self, file: ArchivedFile) -> Iterator[bytes]:
         end = file.start + file.size_bytes
         for start in range(file.start, end, _READ_BYTES):
             yield bytes(self._store.get_range(file.key, start, min(start + _READ_BYTES, end)))
 
-    def _require_all(self, snapshot: StoredSnapshot) -> None:
+    def _require_all(self, snapshot: ArchivedSnapshot) -> None:
         missing = self.verify(snapshot, sizes=self.sizes())
         if missing:
             raise UnusableSnapshot(
@@ -204,10 +204,10 @@ class Archive:
 
 
 class _Sending:
-    """Sends the files of one snapshot, except those that the store has."""
+    """Sends the files of one snapshot; what the store has is not sent again."""
 
     def __init__(
-        self, store: Store, disk: ReadableDisk, directory: str, earlier: Sequence[StoredSnapshot]
+        self, store: Store, disk: ReadableDisk, directory: str, earlier: Sequence[ArchivedSnapshot]
     ):
         self._store = store
         self._disk = disk
@@ -218,7 +218,7 @@ class _Sending:
         self._keys = {file.key for each in earlier for file in each.files}
         self.sent_bytes = 0
 
-    def send_all(self, pack_key: str) -> list[StoredFile]:
+    def send_all(self, pack_key: str) -> list[ArchivedFile]:
         """Send all files; small ones become parts of the object `pack_key`."""
         large, small = [], []
         for path, modified_ms, size_bytes in self._files(""):
@@ -237,17 +237,17 @@ class _Sending:
             elif entry.name != LOCK:
                 yield path, entry.modified_ms, entry.size_bytes
 
-    def _send_file(self, path: str, modified_ms: int) -> StoredFile:
+    def _send_file(self, path: str, modified_ms: int) -> ArchivedFile:
         file = self._disk.open_to_read(f"{self._directory}/{path}")
         try:
-            origin = Origin(path, *file.identity, modified_ms, file.size_bytes)
+            origin = SourceIdentity(path, *file.identity, modified_ms, file.size_bytes)
             known = self._known.get(origin)
             if known is not None:
                 return known
             digest = sha256()
             for piece in _pieces_of(file):
                 digest.update(piece)
-            stored = StoredFile(
+            stored = ArchivedFile(
                 path=path,
                 key=f"{_SEGMENTS}/{path}-{digest.hexdigest()[:_HASH_DIGITS]}",
                 start=0,
@@ -262,15 +262,17 @@ class _Sending:
         finally:
             file.close()
 
-    def _send_pack(self, paths: Sequence[str], key: str) -> list[StoredFile]:
-        files: list[StoredFile] = []
+    def _send_pack(self, paths: Sequence[str], key: str) -> list[ArchivedFile]:
+        files: list[ArchivedFile] = []
         pieces = []
         position = 0
         for path in paths:
             data = self._disk.read(f"{self._directory}/{path}")
             digest = sha256(data).hexdigest()
             files.append(
-                StoredFile(path=path, key=key, start=position, size_bytes=len(data), sha256=digest)
+                ArchivedFile(
+                    path=path, key=key, start=position, size_bytes=len(data), sha256=digest
+                )
             )
             pieces.append(data)
             position += len(data)
@@ -279,7 +281,7 @@ class _Sending:
         return files
 
 
-def chosen(snapshots: Sequence[StoredSnapshot], name: str) -> StoredSnapshot:
+def chosen(snapshots: Sequence[ArchivedSnapshot], name: str) -> ArchivedSnapshot:
     """The snapshot of a name, or the newest one up to a time in ms. Raises UnusableSnapshot."""
     for snapshot in snapshots:
         if name in (snapshot.name, snapshot.id):
@@ -292,7 +294,7 @@ def chosen(snapshots: Sequence[StoredSnapshot], name: str) -> StoredSnapshot:
     raise UnusableSnapshot(f"there is no snapshot {name}; the newest are: {names}")
 
 
-def _check(file: StoredFile, digest: str) -> None:
+def _check(file: ArchivedFile, digest: str) -> None:
     if digest != file.sha256:
         raise UnusableSnapshot(f"{file.path} in {file.key} is damaged")
 
@@ -302,7 +304,7 @@ def _pieces_of(file: OpenedFile) -> Iterator[bytes]:
         yield file.pread(min(_READ_BYTES, file.size_bytes - position), position)
 
 
-def _encoded(snapshot: StoredSnapshot) -> bytes:
+def _encoded(snapshot: ArchivedSnapshot) -> bytes:
     fields = {
         "version": _VERSION,
         "name": snapshot.name,
@@ -312,18 +314,18 @@ def _encoded(snapshot: StoredSnapshot) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def _decoded(text: bytes, key: str) -> StoredSnapshot:
+def _decoded(text: bytes, key: str) -> ArchivedSnapshot:
     try:
         fields = json.loads(text)
         version = fields["version"]
-        files = [StoredFile(**file) for file in fields["files"]]
+        files = [ArchivedFile(**file) for file in fields["files"]]
         name, manifest = fields["name"], json.dumps(fields["manifest"]).encode()
     except (ValueError, KeyError, TypeError) as error:
         raise UnusableSnapshot(f"{key} cannot be read: {error!r}") from None
     if version != _VERSION:
         raise UnusableSnapshot(f"{key} has version {version}, not {_VERSION}")
     files = [
-        file if file.origin is None else replace(file, origin=Origin(*file.origin))
+        file if file.origin is None else replace(file, origin=SourceIdentity(*file.origin))
         for file in files
     ]
-    return StoredSnapshot(name=name, manifest=manifest_from(manifest, key), files=files)
+    return ArchivedSnapshot(name=name, manifest=manifest_from(manifest, key), files=files)

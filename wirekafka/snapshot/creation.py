@@ -23,10 +23,12 @@ from wirekafka.log.recovery import CorruptLog, Opening
 from wirekafka.snapshot.instant import Instant, NotedDirectory, NotedLog
 from wirekafka.snapshot.manifest import MANIFEST, UnusableSnapshot, manifest_of
 from wirekafka.snapshot.placing import Changed, Placing, Sharing
-from wirekafka.snapshot.target import Target
+from wirekafka.snapshot.target import TargetDirectory
 
 _ROOT_FILES = (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 _NO_LOGS: frozenset[str] = frozenset()
+_CONFIG = TopicConfig()
+"""Kafka's defaults: of a topic's own, only the distance of index entries would matter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ class Creation:
 
     def __init__(self, disk: Disk, path: str, options: SnapshotOptions):
         self._disk = disk
-        self._target = Target(disk, path)
+        self._target = TargetDirectory(disk, path)
         self._options = options
         self._placing = Placing(disk, options.sharing)
 
@@ -152,7 +154,7 @@ class Creation:
         for log in directory.all_logs():
             if log.topic in self._options.emptied_topics:
                 continue
-            opened = Log.open(self._disk, f"{path}/{log.name}", TopicConfig(), _opening(log))
+            opened = Log.open(self._disk, f"{path}/{log.name}", _CONFIG, _opening(log))
             try:
                 if opened.end_offset != log.end_offset:
                     raise Changed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from wirekafka.log.files import Disk, ReadableDisk
@@ -31,6 +31,9 @@ class LogExtent:
     size_bytes: int
 
 
+_LOG_FIELDS = [each.name for each in fields(LogExtent)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """A snapshot's description; `directories` counts the log directories of its node."""
@@ -49,7 +52,17 @@ class Manifest:
 
     def text(self) -> bytes:
         """The file's content."""
-        return json.dumps({"version": _VERSION, **asdict(self)}, indent=1).encode()
+        described = {
+            "version": _VERSION,
+            "at_ms": self.at_ms,
+            "cluster_id": self.cluster_id,
+            "node_id": self.node_id,
+            "directories": self.directories,
+            "held_us": self.held_us,
+            # Not by `asdict`, which takes half a second for thousands of logs.
+            "logs": [{name: getattr(log, name) for name in _LOG_FIELDS} for log in self.logs],
+        }
+        return json.dumps(described, indent=1).encode()
 
 
 def manifest_of(instant: Instant) -> Manifest:
@@ -79,10 +92,10 @@ def manifest_of(instant: Instant) -> Manifest:
 def manifest_from(text: bytes, path: str) -> Manifest:
     """The inverse of `Manifest.text`. Raises UnusableSnapshot."""
     try:
-        fields: dict[str, Any] = json.loads(text)
-        version = fields.pop("version")
-        logs = [LogExtent(**log) for log in fields.pop("logs")]
-        manifest = Manifest(logs=logs, **fields)
+        described: dict[str, Any] = json.loads(text)
+        version = described.pop("version")
+        logs = [LogExtent(**log) for log in described.pop("logs")]
+        manifest = Manifest(logs=logs, **described)
     except (ValueError, KeyError, TypeError) as error:
         raise UnusableSnapshot(f"{path} cannot be read: {error!r}") from None
     if version != _VERSION:

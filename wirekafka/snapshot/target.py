@@ -14,7 +14,7 @@ INCOMPLETE_SUFFIX = ".incomplete"
 """Ends the name of a copy that is being made, or whose making was interrupted."""
 
 
-class Target:
+class TargetDirectory:
     """A directory that gets its name once all is in it and on the medium."""
 
     def __init__(self, disk: Disk, path: str):

@@ -15,7 +15,7 @@ from wirekafka.cli.output import AsJson, show_json, show_line, show_table
 from wirekafka.client.client import CliError
 from wirekafka.log.files import RealDisk
 from wirekafka.server.snapshots.taking import take
-from wirekafka.snapshot.archive import Archive, StoredSnapshot
+from wirekafka.snapshot.archive import Archive, ArchivedSnapshot
 from wirekafka.snapshot.creation import Created, SnapshotOptions
 from wirekafka.snapshot.local_snapshots import LocalSnapshot, problems, snapshots_in
 from wirekafka.snapshot.manifest import UnusableSnapshot
@@ -226,7 +226,7 @@ def show_created(made: Created, as_json: bool) -> None:
 
 
 class _Refusals:
-    """Converts the errors of snapshots and stores to those of a command."""
+    """Converts errors of snapshots and stores to errors of a command."""
 
     def __enter__(self) -> None:
         pass
@@ -258,7 +258,7 @@ def _send(data: str, url: str, name: str | None, staging: Path | None, as_json: 
     )
 
 
-def _found(source: str) -> Sequence[StoredSnapshot | LocalSnapshot]:
+def _found(source: str) -> Sequence[ArchivedSnapshot | LocalSnapshot]:
     if "://" in source:
         return Archive(ObjectStore.of_existing(source)).snapshots()
     return snapshots_in(RealDisk(), source)
@@ -310,7 +310,7 @@ def _age_ms(text: str) -> int:
     return int(match[1]) * _UNITS_MS[match[2]]
 
 
-def _row(snapshot: StoredSnapshot | LocalSnapshot) -> dict[str, Any]:
+def _row(snapshot: ArchivedSnapshot | LocalSnapshot) -> dict[str, Any]:
     manifest = snapshot.manifest
     return {
         "name": snapshot.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from wirekafka.broker import Broker
@@ -25,14 +25,9 @@ class Unavailable(Exception):
     """The broker's logs cannot be part of a snapshot; the message says why."""
 
 
-class _LogState(NamedTuple):
-    """A log at the instant: references only, so that thousands are noted in a millisecond."""
-
-    log: Log
-    segments: Sequence[Segment]
-    active_bytes: int
-    end_offset: int
-    start_offset: int
+_LogState = tuple[Log, int, int, Segment, int]
+"""A log at the instant: its start, its end, and the segment it ended in, of that length. A plain
+tuple of references: thousands are noted in a millisecond, and what cannot change is read later."""
 
 
 class _DirectoryState(NamedTuple):
@@ -40,7 +35,7 @@ class _DirectoryState(NamedTuple):
     cleaner_offsets: dict[tuple[str, int], int]
     topic_ids: dict[tuple[str, int], bytes]
     logs: list[_LogState]
-    metadata: _LogState | None
+    metadata: list[_LogState]
 
 
 class Noted:
@@ -53,14 +48,14 @@ class Noted:
         began_ns = broker.clock.work_ns()
         for directory in broker.directories:
             _require_service(directory)
-        self._high_watermarks = broker.high_watermarks()
+        self._broker = broker
         self._states = [
             _DirectoryState(
                 directory=directory,
                 cleaner_offsets=dict(directory.cleaner_offsets),
                 topic_ids=dict(directory.topic_ids),
-                logs=[_state(log) for log in directory.logs.values()],
-                metadata=None if directory.metadata_log is None else _state(directory.metadata_log),
+                logs=_states(directory.logs.values()),
+                metadata=_states(filter(None, [directory.metadata_log])),
             )
             for directory in broker.directories
         ]
@@ -86,37 +81,51 @@ class Noted:
                     cleaner_offsets=state.cleaner_offsets,
                 )
             )
-            if state.metadata is not None:
-                metadata = state.metadata
-                log = self._noted(metadata, METADATA_TOPIC_ID, metadata.end_offset)
-                yield log_line(log, is_metadata=True)
+            for each in state.metadata:
+                end_offset = each[2]
+                yield log_line(_noted(each, METADATA_TOPIC_ID, end_offset), is_metadata=True)
             for each in state.logs:
-                key = each.log.topic, each.log.partition
-                topic_id = state.topic_ids.get(key, b"")
-                high_watermark = self._high_watermarks.get(key, 0)
-                yield log_line(self._noted(each, topic_id, high_watermark))
+                key = each[0].topic, each[0].partition
+                partition = self._broker.partitions.get(key)
+                high_watermark = 0 if partition is None else partition.high_watermark
+                yield log_line(_noted(each, state.topic_ids.get(key, b""), high_watermark))
         yield end_line()
 
-    def _noted(self, state: _LogState, topic_id: bytes, high_watermark: int) -> NotedLog:
-        # Sealed segments keep their lengths.
-        segments = [SegmentLength(each.base_offset, each.size_bytes) for each in state.segments]
-        segments[-1] = segments[-1]._replace(size_bytes=state.active_bytes)
-        return NotedLog(
-            topic=state.log.topic,
-            partition=state.log.partition,
-            topic_id=topic_id,
-            path=state.log.directory,
-            start_offset=state.start_offset,
-            end_offset=state.end_offset,
-            high_watermark=min(high_watermark, state.end_offset),
-            segments=segments,
+
+def _states(logs: Iterable[Log]) -> list[_LogState]:
+    return [
+        (
+            log,
+            log.start_offset,
+            log.end_offset,
+            active := log.segments.active,
+            active.file.size_bytes,
         )
+        for log in logs
+    ]
 
 
-def _state(log: Log) -> _LogState:
-    segments = log.segments
-    active_bytes = segments.active.file.size_bytes
-    return _LogState(log, segments[:], active_bytes, log.end_offset, log.first_offset)
+def _noted(state: _LogState, topic_id: bytes, high_watermark: int) -> NotedLog:
+    """A log with its segments: sealed ones stay as they are while files are kept.
+
+    A later high watermark is no harm: what is below it and in the log is committed.
+    """
+    log, start_offset, end_offset, active, active_bytes = state
+    sealed = [
+        SegmentLength(each.base_offset, each.size_bytes)
+        for each in log.segments
+        if each.base_offset < active.base_offset
+    ]
+    return NotedLog(
+        topic=log.topic,
+        partition=log.partition,
+        topic_id=topic_id,
+        path=log.directory,
+        start_offset=start_offset if log.remote is None else log.first_offset,
+        end_offset=end_offset,
+        high_watermark=min(high_watermark, end_offset),
+        segments=[*sealed, SegmentLength(active.base_offset, active_bytes)],
+    )
 
 
 def _require_service(directory: LogDirectory) -> None:
