@@ -12,6 +12,9 @@ from wirekafka.snapshot.instant import refusal_line
 logger = logging.getLogger(__name__)
 
 _LINES_PER_TURN = 50
+_LONGEST_H = 12
+_LONGEST_S = _LONGEST_H * 3600
+"""A command that was suspended must not fill the disk; a snapshot that goes on finds it out."""
 
 
 async def report(
@@ -35,7 +38,10 @@ async def report(
                 await writer.drain()
                 await asyncio.sleep(0)
         await writer.drain()
-        await reader.read()
+        async with asyncio.timeout(_LONGEST_S):
+            await reader.read()
+    except TimeoutError:
+        logger.error("A snapshot takes files since %d hours: they are kept no longer", _LONGEST_H)
     finally:
         broker.disk.holds -= 1
     logger.info(
