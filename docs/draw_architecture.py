@@ -47,6 +47,7 @@ _COLOURS = {
     "metadata": "#2e8b57",
     "replication": "#2e8b57",
     "reader": "#b7791f",
+    "snapshot": "#b7791f",
     "translation": "#975a16",
     "tables": "#b7791f",
     "tiered": "#b7791f",

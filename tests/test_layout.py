@@ -42,6 +42,7 @@ LAYERS = (
     "tiered",
     "tables",
     "reader",
+    "snapshot",
     "translation",
     "replication",
     "metadata",

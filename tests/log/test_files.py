@@ -293,3 +293,43 @@ def test_space_that_cannot_be_reserved_is_no_error(disk: RealDisk, tmp_path: Pat
     file.preallocate(1 << 60)
     append(file, b"abc")
     assert (tmp_path / "file").read_bytes() == b"abc"
+
+
+def test_an_append_to_a_linked_file_leaves_the_other_name_alone(
+    disk: RealDisk, tmp_path: Path
+) -> None:
+    file = new_file(disk, tmp_path)
+    append(file, b"before")
+    disk.link(file.path, str(tmp_path / "snapshot"))
+    reopened = disk.open(file.path, 6)
+    assert reopened.pread(6, 0) == b"before"  # Its descriptor is that of the shared file.
+    append(reopened, b" and after")
+    assert (tmp_path / "snapshot").read_bytes() == b"before"
+    assert (tmp_path / "file").read_bytes() == b"before and after"
+    assert reopened.pread(16, 0) == b"before and after"
+    assert os.stat(file.path).st_nlink == 1
+
+
+def test_a_truncation_of_a_linked_file_leaves_the_other_name_alone(
+    disk: RealDisk, tmp_path: Path
+) -> None:
+    file = new_file(disk, tmp_path)
+    append(file, b"before")
+    disk.link(file.path, str(tmp_path / "snapshot"))
+    file.truncate(3)
+    append(file, b"k")
+    assert (tmp_path / "snapshot").read_bytes() == b"before"
+    assert (tmp_path / "file").read_bytes() == b"befk"
+
+
+def test_a_copy_has_the_first_bytes_and_a_shorter_file_is_an_error(
+    disk: RealDisk, tmp_path: Path
+) -> None:
+    file = new_file(disk, tmp_path)
+    append(file, b"0123456789")
+    for size_bytes in (0, 4, 10):
+        disk.copy_file(file.path, str(tmp_path / f"{size_bytes}"), size_bytes)
+        assert (tmp_path / f"{size_bytes}").read_bytes() == b"0123456789"[:size_bytes]
+    with pytest.raises(OSError, match="ends at 10"):
+        disk.copy_file(file.path, str(tmp_path / "longer"), 11)
+    disk.sync_all(str(tmp_path))

@@ -285,3 +285,32 @@ def test_internal_topics_are_rolled_early_so_that_they_are_compacted(
     monkeypatch.setattr("wirekafka.server.background.cleaning._INTERNAL_ROLL_BYTES", 10_000)
     asyncio.run(finished(Cleaning(kafka.broker)))
     assert [record.offset for _, record in records(partition.log)] == [299]
+
+
+def test_no_segment_is_replaced_while_a_snapshot_takes_files(
+    kafka: InProcessBroker, tmp_path: Path
+) -> None:
+    put(kafka, 500)
+    log = kafka.partition("t").log
+    segments, cleaning = log.segments[:], Cleaning(kafka.broker)
+
+    async def compacted() -> None:
+        kafka.broker.disk.holds += 1
+        cleaning.start_if_due()
+        await eventually_async(lambda: [*Path(log.directory).glob("*.cleaned")])
+        await eventually_async(lambda: cleaning._task is not None and is_waiting(cleaning._task))
+        assert log.segments[:] == segments
+        kafka.broker.disk.holds -= 1
+        await eventually_async(lambda: cleaning._task is None)
+
+    asyncio.run(compacted())
+    assert log.segments[:] != segments
+
+
+def is_waiting(task: asyncio.Task[None]) -> bool:
+    frames = []
+    coroutine: Any = task.get_coro()
+    while coroutine is not None and hasattr(coroutine, "cr_code"):
+        frames.append(coroutine.cr_code.co_name)
+        coroutine = coroutine.cr_await
+    return "_until_released" in frames

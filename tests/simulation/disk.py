@@ -40,6 +40,7 @@ class FileNode:
         self.was_synced = False
         self.modified_ms = 0
         self.reserved_bytes = 0
+        self.is_linked = False
 
     def sync(self) -> None:
         self.synced = bytes(self.data)
@@ -75,6 +76,7 @@ class SimulatedDisk:
         self.crash_at = -1
         self.now_ms = 0
         self.locks: set[str] = set()
+        self.holds = 0
 
     def after_crash(self, outcome: Outcome, seed: int) -> SimulatedDisk:
         """The disk as the machine finds it after the crash."""
@@ -123,6 +125,30 @@ class SimulatedDisk:
         except FileNotFoundError:
             return False
         return True
+
+    def link(self, old: str, new: str) -> None:
+        self.operation(f"link {old} {new}")
+        node = self.file(old)
+        directory, name = self._parent(new)
+        if name in directory.entries:
+            raise FileExistsError(errno.EEXIST, "exists", new)
+        node.is_linked = True
+        directory.entries[name] = node
+
+    def copy_file(self, old: str, new: str, size_bytes: int) -> None:
+        data = self.file(old).data[:size_bytes]
+        if len(data) < size_bytes:
+            raise OSError(errno.EIO, f"it ends at {len(data)}, not at {size_bytes}", old)
+        self.write_new(new, bytes(data))
+
+    def own_copy(self, path: str, size_bytes: int) -> FileNode:
+        """Replace a linked file by a copy, as `RealFile` does before it changes the file."""
+        node = self.file(path)
+        if not node.is_linked and not self.holds:
+            return node
+        self._replace(path, bytes(node.data[:size_bytes]), synced=True)
+        self.fsync_directory(os.path.dirname(path))
+        return self.file(path)
 
     def rename(self, old: str, new: str) -> None:
         self.operation(f"rename {old} {new}")
@@ -188,6 +214,10 @@ class SimulatedDisk:
         directory = self.node(path)
         assert isinstance(directory, DirectoryNode)
         directory.synced = dict(directory.entries)
+
+    def sync_all(self, path: str) -> None:
+        self.operation(f"sync_all {path}")
+        _sync_all(self.root)
 
     def lock(self, path: str) -> SimulatedLock:
         return SimulatedLock(self, path)
@@ -266,6 +296,8 @@ class SimulatedFile:
         data = b"".join(buffers)
         assert len(data) == size_bytes
         node = self._opened()
+        if node.is_linked:
+            node = self._node = self._disk.own_copy(self.path, self.size_bytes)
         assert len(node.data) == self.size_bytes, "someone else wrote to the file"
         try:
             self._disk.operation(f"append {self.path} {size_bytes}")
@@ -285,6 +317,8 @@ class SimulatedFile:
         self._disk.fsync(self.path)
 
     def truncate(self, size_bytes: int) -> None:
+        if self._opened().is_linked or self._disk.holds:
+            self._node = self._disk.own_copy(self.path, size_bytes)
         self._disk.operation(f"truncate {self.path} {size_bytes}")
         node = self._opened()
         del node.data[size_bytes:]
@@ -378,6 +412,15 @@ def _some_sectors(data: bytes, start: int, random: Random) -> bytes:
         kept += data[position:end] if random.random() < 0.5 else bytes(end - position)
         position = end
     return bytes(kept)
+
+
+def _sync_all(directory: DirectoryNode) -> None:
+    directory.synced = dict(directory.entries)
+    for node in directory.entries.values():
+        if isinstance(node, FileNode):
+            node.sync()
+        else:
+            _sync_all(node)
 
 
 def _files(directory: DirectoryNode, path: str) -> Iterator[tuple[str, bytes]]:

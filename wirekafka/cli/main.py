@@ -46,6 +46,11 @@ COMMANDS = {
     ),
     "tier": ("wirekafka.cli.tier", "Show and check the object store of tiered topics."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
+    "snapshot": ("wirekafka.cli.copies.snapshot", "Copy a node's data as it is at one instant."),
+    "branch": (
+        "wirekafka.cli.copies.branch",
+        "Make a node of its own from a node's data, sharing what does not change.",
+    ),
     "repair": (
         "wirekafka.cli.repair",
         "Find corrupt batches in a log directory, or truncate a log.",

@@ -17,6 +17,8 @@ Buffer = bytes | bytearray | memoryview
 
 _READ_BYTES = 1 << 16
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE
+_CLONE = 0x40049409  # FICLONE: XFS and Btrfs share the blocks of a copy.
+_COPY_BYTES = 1 << 20
 _MOST_BUFFERS = 1024  # IOV_MAX on Linux and macOS
 
 
@@ -127,6 +129,10 @@ class Disk(Protocol):
     A failed fsync raises `SyncFailed`, in `write_atomic` too.
     """
 
+    holds: int
+    """How many snapshots take files just now: no file is deleted or replaced meanwhile, and any
+    file may get a second name."""
+
     def create(self, path: str) -> File:
         """Create an empty file. Raises FileExistsError."""
 
@@ -147,6 +153,19 @@ class Disk(Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory of that name."""
+
+    def link(self, old: str, new: str) -> None:
+        """Give a file that nobody appends to a second name, on the same file system.
+
+        The bytes are shared until a `File` of either name is appended to or truncated, which first
+        replaces the file of that name by a copy.
+        """
+
+    def copy_file(self, old: str, new: str, size_bytes: int) -> None:
+        """Copy the first bytes of a file, which may be appended to meanwhile, to a new file.
+
+        Raises FileExistsError, and OSError if the file is shorter.
+        """
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or directory, replacing a file or an empty directory of the new name."""
@@ -175,6 +194,9 @@ class Disk(Protocol):
     def fsync_directory(self, path: str) -> None:
         """Wait until the names in a directory are on the medium."""
 
+    def sync_all(self, path: str) -> None:
+        """Wait until all that was written to the file system of a path is on the medium."""
+
     def lock(self, path: str) -> Lock:
         """Take a lock file as Kafka does. Raises `DirectoryLocked`."""
 
@@ -198,6 +220,7 @@ class RealDisk:
             open_files_limit = 1 << 15 if soft == resource.RLIM_INFINITY else soft // 2
         self._open_files_limit = max(open_files_limit, 8)
         self._opened: dict[RealFile, None] = {}
+        self.holds = 0
 
     def create(self, path: str) -> RealFile:
         os.close(self._descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
@@ -253,6 +276,21 @@ class RealDisk:
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
+
+    def link(self, old: str, new: str) -> None:
+        os.link(old, new)
+
+    def copy_file(self, old: str, new: str, size_bytes: int) -> None:
+        source = os.open(old, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            target = os.open(new, flags, 0o644)
+            try:
+                _copy(source, target, size_bytes, old)
+            finally:
+                os.close(target)
+        finally:
+            os.close(source)
 
     def open_to_read(self, path: str) -> ReadOnlyFile:
         return ReadOnlyFile(self._descriptor(path, os.O_RDONLY | os.O_CLOEXEC), path)
@@ -315,6 +353,13 @@ class RealDisk:
     def fsync_directory(self, path: str) -> None:
         _fsync(path or ".", os.O_RDONLY | os.O_DIRECTORY)
 
+    def sync_all(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _sync_file_system(descriptor, path)
+        finally:
+            os.close(descriptor)
+
     def lock(self, path: str) -> RealLock:
         return RealLock(path)
 
@@ -357,9 +402,13 @@ class RealDisk:
 
 
 class RealFile:
-    """A file whose descriptor is opened on use; its disk closes it to stay within the limit."""
+    """A file whose descriptor is opened on use; its disk closes it to stay within the limit.
 
-    __slots__ = ("_descriptor", "_disk", "_recent", "_torn", "path", "size_bytes")
+    A snapshot or a branch may have linked it under another name. So the first append, and every
+    truncation, look at the number of names: with several, the file is replaced by a copy first.
+    """
+
+    __slots__ = ("_descriptor", "_disk", "_is_ready", "_recent", "path", "size_bytes")
 
     def __init__(self, disk: RealDisk, path: str, size_bytes: int):
         self.path = path
@@ -367,7 +416,7 @@ class RealFile:
         self._disk = disk
         self._descriptor = -1
         self._recent = False
-        self._torn = False
+        self._is_ready = False  # For an append: whole, and under this name only.
 
     def append(self, buffers: Sequence[Buffer], size_bytes: int) -> None:
         descriptor = self._descriptor
@@ -375,14 +424,14 @@ class RealFile:
             descriptor = self._open()
         else:
             self._recent = True
-        if self._torn:
-            self._mend()
+        if not self._is_ready:
+            descriptor = self._prepare()
         try:
             written = os.writev(descriptor, buffers)
             if written != size_bytes:
                 self._append_rest(buffers, written, size_bytes)
         except OSError:
-            self._torn = True
+            self._is_ready = False
             self._mend()
             raise
         self.size_bytes += size_bytes
@@ -400,9 +449,12 @@ class RealFile:
         _fsync(self.path, os.O_RDWR)
 
     def truncate(self, size_bytes: int) -> None:
-        os.truncate(self.path, size_bytes)
+        if self._disk.holds or os.stat(self.path).st_nlink > 1:
+            self._take_copy(size_bytes)
+        else:
+            os.truncate(self.path, size_bytes)
         self.size_bytes = size_bytes
-        self._torn = False
+        self._is_ready = False
 
     def preallocate(self, size_bytes: int) -> None:
         with suppress(OSError):
@@ -453,10 +505,32 @@ class RealFile:
                 raise OSError(errno.EIO, os.strerror(errno.EIO), self.path)
             written += more
 
+    def _prepare(self) -> int:
+        """Make the file ready for appends; returns its descriptor."""
+        status = os.fstat(self._descriptor)
+        if status.st_nlink > 1:
+            self._take_copy(self.size_bytes)
+            self._open()
+        elif status.st_size > self.size_bytes:
+            self._mend()
+        self._is_ready = True
+        return self._descriptor
+
+    def _take_copy(self, size_bytes: int) -> None:
+        """Replace the file by a copy of its first bytes, which has no other name."""
+        temporary = self.path + ".tmp"
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        self._disk.copy_file(self.path, temporary, size_bytes)
+        self._disk.fsync(temporary)
+        self.close()
+        os.replace(temporary, self.path)
+        self._disk.fsync_directory(os.path.dirname(self.path))
+
     def _mend(self) -> None:
         """Remove the rest of a failed append, or raise: the next append would follow garbage."""
         os.ftruncate(self._descriptor, self.size_bytes)
-        self._torn = False
+        self._is_ready = True
 
 
 class ReadOnlyFile:
@@ -519,6 +593,34 @@ def _write_all(descriptor: int, data: bytes) -> None:
     written = os.write(descriptor, data)
     while written < len(data):
         written += os.write(descriptor, memoryview(data)[written:])
+
+
+def _copy(source: int, target: int, size_bytes: int, path: str) -> None:
+    """Copy bytes between descriptors; file systems that can share the blocks."""
+    if os.fstat(source).st_size == size_bytes:
+        with suppress(OSError):
+            fcntl.ioctl(target, _CLONE, source)
+            return
+    copied = 0
+    while copied < size_bytes:
+        most = min(size_bytes - copied, _COPY_BYTES)
+        data = os.pread(source, most, copied)
+        if not data:
+            raise OSError(errno.EIO, f"it ends at {copied}, not at {size_bytes}", path)
+        _write_all(target, data)
+        copied += len(data)
+
+
+def _sync_file_system(descriptor: int, path: str) -> None:
+    """Sync by one call, not file by file. Raises SyncFailed."""
+    import ctypes  # Only for snapshots.
+
+    sync = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if sync is None:
+        os.sync()  # On macOS.
+    elif sync(descriptor) != 0:
+        code = ctypes.get_errno()
+        raise SyncFailed(code, os.strerror(code), path)
 
 
 def _fsync(path: str, flags: int) -> None:

@@ -283,6 +283,8 @@ class Segment:
         """
         found = self.find(offset)
         if found is None:
+            # It is appended to again: its file may have a second name since it was sealed.
+            self.file.truncate(self.file.size_bytes)
             return
         self.index.cut(offset)
         self.time_index.cut(offset)

@@ -1,7 +1,9 @@
-"""A Unix socket in the first log directory: `wirekafka clients`, `groups lag`, `mirror status`.
+"""Unix sockets in the first log directory, for commands that ask a node on the same machine.
 
-Kafka's protocol has no request for this information, and an extra API would let clients
-distinguish this broker from Apache Kafka. Only the owner of the log directory can open the socket.
+These are `wirekafka clients`, `groups lag`, `mirror status` and `snapshot`.
+
+Kafka's protocol has no request for what they report, and an extra API would let clients
+distinguish this broker from Apache Kafka. Only the owner of the log directory can open them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from wirekafka.errors import KafkaError
 from wirekafka.replication.reader_names import reader_name
+from wirekafka.snapshot.socket_name import SNAPSHOT_SOCKET
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
@@ -34,7 +37,7 @@ class LocalSocket:
     """Sends one JSON document to each connection: lists of `clients` and `quotas`.
 
     With a tracker, it has the `lag` of groups and readers too, and their `history`; with `more`,
-    the lists that this returns.
+    the lists that this returns. Beside it is the socket for snapshots.
     """
 
     def __init__(
@@ -47,24 +50,41 @@ class LocalSocket:
         self._broker = broker
         self._lag = lag
         self._path = os.path.join(broker.directories[0].path, SOCKET)
-        self._server: asyncio.AbstractServer | None = None
+        self._snapshot_path = os.path.join(broker.directories[0].path, SNAPSHOT_SOCKET)
+        self._servers: dict[str, asyncio.AbstractServer] = {}
 
     async def start(self) -> None:
         """Listen; if impossible, as at a path that is too long, log the reason."""
         try:
             bound = _bind(self._path)
+            for_snapshots = _bind(self._snapshot_path)
         except OSError as error:
             logger.info(
-                "`wirekafka clients` is not available, cannot listen at %s: %s", self._path, error
+                "`wirekafka clients` and `snapshot` are not available, cannot listen at %s: %s",
+                self._path,
+                error,
             )
             return
-        self._server = await asyncio.start_unix_server(self._answer, sock=bound)
+        start = asyncio.start_unix_server
+        self._servers[self._path] = await start(self._answer, sock=bound)
+        self._servers[self._snapshot_path] = await start(self._snapshot, sock=for_snapshots)
 
     def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        for path, server in self._servers.items():
+            server.close()
             with suppress(FileNotFoundError):
-                os.unlink(self._path)
+                os.unlink(path)
+
+    async def _snapshot(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Imported only now: it costs memory and time.
+        from wirekafka.server.snapshots.holding import report
+
+        try:
+            await report(self._broker, reader, writer)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -44,6 +44,10 @@ class TestDisk(RealDisk):
         if self.syncs:
             super().fsync_directory(path)
 
+    def sync_all(self, path: str) -> None:
+        if self.syncs:
+            super().sync_all(path)
+
     def free_bytes(self, path: str) -> int:
         return 0 if self.is_full else super().free_bytes(path)
 

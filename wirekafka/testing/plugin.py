@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,6 +40,27 @@ def wirekafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     from wirekafka.testing.broker import Broker
 
     with Broker(**_options(request, _MARKER)) as broker:
+        request.node.stash.setdefault(_KEPT, []).append(broker)
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def wirekafka_prepared() -> str:
+    """The directory that `wirekafka_branch` begins with: define a fixture of this name."""
+    raise pytest.UsageError(
+        "wirekafka_branch needs a session fixture wirekafka_prepared that returns the directory"
+        " of a snapshot, or of a broker that was stopped"
+    )
+
+
+@pytest.fixture
+def wirekafka_branch(
+    request: pytest.FixtureRequest, wirekafka_prepared: str | Path
+) -> Iterator[Broker]:
+    """A broker of the test's own on the data of `wirekafka_prepared`, which does not change."""
+    from wirekafka.testing.broker import Broker
+
+    with Broker.from_snapshot(wirekafka_prepared, **_options(request, _MARKER)) as broker:
         request.node.stash.setdefault(_KEPT, []).append(broker)
         yield broker
 

@@ -1,1 +1,1 @@
-"""Commands about copies of data: mirrors of other clusters."""
+"""Commands that copy the data of nodes: snapshots, branches, mirrors of other clusters."""

@@ -6,6 +6,11 @@ from typing import NamedTuple
 
 from wirekafka.log import checkpoints
 
+INCOMPLETE_PROPERTIES = (
+    b"# A snapshot that is being created, or was interrupted.\nversion=incomplete\n"
+)
+"""The `meta.properties` of a snapshot that is not complete: neither wirekafka nor Kafka starts."""
+
 
 class UnreadableIdentity(OSError):
     """A `meta.properties` with unknown contents, which Kafka treats like one it cannot read."""
@@ -60,6 +65,9 @@ def identity_from(text: bytes, path: str) -> DirectoryIdentity:
             f"{path} has version 0: Kafka wrote it in ZooKeeper mode. Migrate the cluster to KRaft"
             " with Kafka 3.9 first"
         )
+    if version == "incomplete":
+        directory = path.rpartition("/")[0]
+        raise NoIdentity(f"{directory} is an incomplete snapshot: remove it, and create it again")
     if version != "1":
         raise UnreadableIdentity(f"{path} has version {version!r}, not 1")
     try:

@@ -230,8 +230,11 @@ class MetadataLog:
         As in Kafka, the log begins at the next snapshot while log and snapshots are too large
         together, or the newest record in the oldest snapshot is too old. Beyond Kafka, the two
         newest snapshots and the log between them are always kept: a single unreadable file must
-        not lose the metadata. Raises OSError, KafkaError.
+        not lose the metadata. Nothing is deleted while a snapshot takes files. Raises OSError,
+        KafkaError.
         """
+        if self._disk.holds:
+            return
         self._log.delete_retired(now_ms)
         sizes = self._snapshot_sizes()
         found = sorted(sizes)

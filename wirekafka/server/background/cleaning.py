@@ -31,6 +31,7 @@ from wirekafka.server.background.cleaner_process import (
 
 logger = logging.getLogger(__name__)
 
+_HELD_PAUSE_S = 0.05
 _RETRY_MS = 300_000
 """How long a log is skipped after its compaction failed."""
 _EXPECTED = (CleaningFailed, KafkaError, OSError)
@@ -175,9 +176,11 @@ class Cleaning:
         moving = self._broker.relocations.moving
         is_done = False
         try:
+            await self._until_released()
             if swap.is_possible() and (log.topic, log.partition) not in moving:
                 swap.announce()
                 await asyncio.to_thread(self._broker.disk.fsync_directory, job.directory)
+                await self._until_released()
                 if swap.is_possible() and (log.topic, log.partition) not in moving:
                     swap.carry_out(self._broker.clock.now_ms())
                     is_done = True
@@ -186,6 +189,11 @@ class Cleaning:
                 swap.discard()
         if not is_done:
             raise CleaningFailed("its segments changed during the compaction")
+
+    async def _until_released(self) -> None:
+        """Wait while a snapshot takes files: it would take the new one under the same name."""
+        while self._broker.disk.holds:
+            await asyncio.sleep(_HELD_PAUSE_S)
 
     async def _record_clean(
         self, directory: LogDirectory, partition: Partition, end_offset: int

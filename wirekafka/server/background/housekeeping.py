@@ -43,6 +43,7 @@ _TURN_PAUSE_MS = 5
 _SYNC_MS = 1_000
 _SPACE_MS = 1_000
 _SNAPSHOT_MS = 10_000
+_HELD_PAUSE_MS = 100
 _LEAST_BACKOFF_MS = 100
 _RESERVE_BYTES = 32 << 20
 """Free space to keep on a disk, so that metadata and checkpoints can still be written."""
@@ -148,6 +149,8 @@ class Housekeeping:
 
     def _remove_deleted(self) -> int | None:
         """Remove files of deleted partitions and retired segments, a few at a time."""
+        if self._broker.disk.holds:
+            return None
         now_ms = self._broker.clock.now_ms()
         again_ms = self._on_each_disk(
             lambda directory: directory.remove_deleted(now_ms, _REMOVED_FILES)
@@ -166,6 +169,8 @@ class Housekeeping:
 
         Returns the pause in ms before the next partitions, or None when all were checked.
         """
+        if self._broker.disk.holds:
+            return _HELD_PAUSE_MS
         if not self._unretained:
             self._unretained = list(self._broker.partitions)
         clock = self._broker.clock
