@@ -13,12 +13,12 @@ from compat_tests.conftest import RunningBroker
 from tests.eventually import eventually
 from wirekafka.client.client import Client
 from wirekafka.client.delivery import Place
+from wirekafka.client.sink_marker import Marker, find_marker
 from wirekafka.client.transactions import ProducerFenced, TransactionalProducer
 from wirekafka.reader.wire_log import WireLog
 from wirekafka.spark import batch_commit
 from wirekafka.spark.batch_commit import abort, begin, commit, run_of_marker, write_all
 from wirekafka.spark.commit_rule import CommitRefused, QueryFenced
-from wirekafka.spark.marker import Marker, find_marker
 from wirekafka.spark.record_groups import RecordGroup, RecordGroups, TopicPartitionCounts
 from wirekafka.spark.sink_options import SinkOptions
 from wirekafka.spark.sink_tasks import TaskRecords

@@ -61,7 +61,7 @@ def test_queries_have_the_batch_of_their_sink_and_the_lag_of_their_source(
 ) -> None:
     run("produce", "asked", given="a\nb\nc\n")
     commit_markers(bootstrap, "etl", "asked", marker("of-etl", 12))
-    commit_markers(bootstrap, "batches", "asked", marker("of-batches", 3, at_ms=None))
+    commit_markers(bootstrap, "batches", "asked", marker("of-batches", 3))
     host, port = bootstrap.split(":")
     spark = "consumer-mine-0b6c6d0e-6d0a-4c4e-a2f5-5f0a7f3c1f10--17-executor-1"
     for client_id in (spark, "wirekafka-source-of-etl"):
@@ -72,7 +72,7 @@ def test_queries_have_the_batch_of_their_sink_and_the_lag_of_their_source(
     assert rows.keys() == {"etl", "batches", "mine--17"}
     assert (rows["etl"]["batch"], rows["etl"]["records"]) == (12, 1200)
     assert rows["etl"]["source"] == "wirekafka-source-of-etl" and rows["etl"]["lag"] == 0
-    assert (rows["batches"]["lag"], rows["batches"]["committed_s"]) == (None, None)
+    assert (rows["batches"]["lag"], rows["batches"]["at_ms"]) == (None, 3000)
     assert (rows["mine--17"]["batch"], rows["mine--17"]["source"]) == (None, "mine--17")
 
 

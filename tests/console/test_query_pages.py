@@ -5,14 +5,9 @@ import pytest
 from tests.eventually import eventually
 from tests.sink_markers import commit_markers, marker
 from wirekafka.client.client import Client
+from wirekafka.client.sink_marker import SINK_PREFIX
 from wirekafka.console.source import GroupLag
-from wirekafka.console.spark_queries import (
-    SINK_PREFIX,
-    QueryProgress,
-    SinkMarker,
-    query_progress,
-    sink_markers,
-)
+from wirekafka.console.spark_queries import QueryProgress, query_progress, sink_markers
 
 QUERY = "560117a8-6201-4c93-bcf8-cd62720e56d4"
 CHECKPOINT = "file:/tmp/sinkc/tmpiox_gvt2/ck"
@@ -27,10 +22,10 @@ def reader(name: str, lag: int, behind_ms: int | None = 0) -> GroupLag:
 @pytest.fixture(scope="module")
 def sinks(broker):
     broker.create_topic("results", partitions=3)
-    flights = [marker(QUERY, batch, checkpoint=CHECKPOINT, total_records=9000) for batch in (6, 7)]
+    flights = [marker(QUERY, batch, checkpoint=CHECKPOINT, total=9000) for batch in (6, 7)]
     for name, metadata in (
         ("flights", flights),
-        ("<b>weather</b>", [marker(QUERY, 2, records="many", at_ms=None)]),
+        ("<b>weather</b>", [marker(QUERY, 2)]),
         ("strange", ["", "{not JSON", '{"query": 5, "batch": "x"}']),
     ):
         commit_markers(broker.bootstrap_servers, name, "results", *metadata)
@@ -40,11 +35,11 @@ def test_the_newest_marker_of_each_sink_is_read(broker, sinks):
     with Client(broker.bootstrap_servers) as client:
         markers, problems = sink_markers(client)
     assert not problems
-    assert {each.transactional_id: each.batch for each in markers} == {
+    assert {name: each.batch for name, each in markers.items()} == {
         "flights": 7,
         "<b>weather</b>": 2,
     }
-    [flights] = [each for each in markers if each.transactional_id == "flights"]
+    flights = markers["flights"]
     assert (flights.query, flights.records, flights.at_ms) == (QUERY, 1200, 7000)
 
 
@@ -53,7 +48,7 @@ def test_the_page_shows_the_last_batch_of_each_sink_of_any_cluster(sinks, site):
     weather, flights = page.rows("#queries")
     assert flights[0] == f"flights {QUERY} {CHECKPOINT}"
     assert flights[4:7] == ["7", "1 200", "9 000"] and flights[7].endswith(" ago")
-    assert weather[0].startswith("<b>weather</b>") and weather[4:] == ["2", "–", "–", "–"]
+    assert weather[0].startswith("<b>weather</b>") and weather[4:7] == ["2", "1 200", "1 200"]
     assert flights[1:4] == weather[1:4] == ["–", "–", "–"]
     assert "Only a wirekafka broker knows this" in page.words(".unknown")
     assert page.soup.select_one("#progress")["data-refresh"] == "10"
@@ -72,15 +67,14 @@ def test_the_name_of_a_query_leads_to_the_group_of_its_sink(sinks, site):
 
 
 def test_a_source_belongs_to_the_sink_with_its_checkpoint_or_query_id():
-    sink = SinkMarker.parsed("flights", marker(QUERY, 7, checkpoint=CHECKPOINT))
-    other = SinkMarker.parsed("weather", marker("another", 1))
+    markers = {"flights": marker(QUERY, 7, checkpoint=CHECKPOINT), "weather": marker("another", 1)}
     readers = [
         reader(SPARKS_NAME, 5, 4000),
         reader(f"wirekafka-source-{QUERY}", 7, 9000),
         reader("spark-kafka-source-17", 3),
         GroupLag("assigned", "reader", "", 9, 0, 1, None),
     ]
-    first, second, third = query_progress([sink, other], readers)
+    first, second, third = query_progress(markers, readers)
     assert [each.name for each in (first, second, third)] == [
         "flights",
         "weather",
@@ -92,4 +86,4 @@ def test_a_source_belongs_to_the_sink_with_its_checkpoint_or_query_id():
 
 
 def test_seconds_behind_are_unknown_if_one_source_does_not_know_them():
-    assert QueryProgress(None, [reader("a", 1, 5), reader("b", 1, None)]).behind_ms is None
+    assert QueryProgress(None, None, [reader("a", 1, 5), reader("b", 1, None)]).behind_ms is None

@@ -25,6 +25,9 @@ class Numbered:
             return []
         return [f"{self.canonical} cannot read {older.canonical}"]
 
+    def lenient_incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
+        return self.incompatibilities(older)
+
     def name(self) -> str | None:
         return None
 

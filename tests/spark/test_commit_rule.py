@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from wirekafka.client.sink_marker import Marker
 from wirekafka.spark.commit_rule import (
     BatchToCommit,
     CommitRefused,
@@ -14,7 +15,6 @@ from wirekafka.spark.commit_rule import (
     is_written,
     step_of,
 )
-from wirekafka.spark.marker import Marker
 
 MARKER = Marker("query", "run 1", 5, 10, 60, 1000, 3, 1_700_000_000_000, "host/1")
 BATCH = BatchToCommit("query", "run 2", 6, run_at_begin="run 1", run_before="run 1")

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.delivery import Place
+from wirekafka.client.sink_marker import PARTITION, FoundMarker, Marker, find_marker, group_of
 from wirekafka.client.transactions import OffsetAndMetadata, ProducerFenced, TransactionalProducer
 from wirekafka.spark.commit_rule import BatchToCommit, Step, is_written, step_of
-from wirekafka.spark.marker import PARTITION, FoundMarker, Marker, find_marker, group_of
 from wirekafka.spark.sink_client import retried, sink_client, topic_of
 from wirekafka.spark.sink_options import SinkOptions
 from wirekafka.spark.sink_tasks import Begin, TaskRecords, by_partition

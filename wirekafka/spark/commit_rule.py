@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from wirekafka.spark.marker import Marker
+from wirekafka.client.sink_marker import Marker
 
 
 class CommitRefused(Exception):

@@ -1,18 +1,24 @@
-"""The marker of a sink's last batch: the text of an offset that is committed with the records."""
+"""The marker of a Spark sink's last batch: metadata of an offset, committed with the records."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Self
 
 from wirekafka.client.transactions import IdAndEpoch, OffsetAndMetadata, TransactionalProducer
 
+SINK_PREFIX = "wirekafka-sink-"
+"""Of the groups in which sinks commit their markers; the transactional id follows."""
 PARTITION = 0
 """The partition of a topic that has the marker."""
 _LONGEST_CHECKPOINT = 2_000
 """Brokers refuse texts of more than `offset.metadata.max.bytes`, by default 4096."""
+
+
+_NUMBERS = ("batch", "records", "total_records", "producer_id", "producer_epoch", "at_ms")
+_TEXTS = ("query", "run", "driver")
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,32 @@ class Marker:
         """The producer of the batch's transaction."""
         return IdAndEpoch(self.producer_id, self.producer_epoch)
 
+    @classmethod
+    def parsed(cls, text: str | None) -> Self | None:
+        """The marker in an offset's metadata, to which a later release may have added fields.
+
+        None if it is something else: any client may commit offsets of the group.
+        """
+        try:
+            found = json.loads(text or "null")
+        except ValueError:
+            return None
+        if not isinstance(found, dict):
+            return None
+        numbers = [found.get(name) for name in _NUMBERS]
+        texts = [found.get(name) for name in _TEXTS]
+        checkpoint = found.get("checkpoint")
+        is_marker = (
+            all(type(each) is int for each in numbers)
+            and all(isinstance(each, str) for each in texts)
+            and (checkpoint is None or isinstance(checkpoint, str))
+        )
+        if not is_marker:
+            return None
+        return cls(**{name: found.get(name) for name in cls.__dataclass_fields__})
+
     def to_json(self) -> str:
-        """The text for Kafka."""
+        """The metadata of the offset."""
         fields = asdict(self)
         if len(self.checkpoint or "") > _LONGEST_CHECKPOINT:
             fields["checkpoint"] = None
@@ -56,7 +86,7 @@ class FoundMarker:
 
 def group_of(transactional_id: str) -> str:
     """The group whose offsets carry the markers of a transactional id."""
-    return f"wirekafka-sink-{transactional_id}"
+    return SINK_PREFIX + transactional_id
 
 
 def find_marker(producer: TransactionalProducer) -> FoundMarker:
@@ -67,16 +97,8 @@ def find_marker(producer: TransactionalProducer) -> FoundMarker:
 
 def newest(offsets: Mapping[str, OffsetAndMetadata]) -> FoundMarker:
     """The newest marker among the offsets of topics, whose texts may be something else."""
-    found = {topic: marker for topic, each in offsets.items() if (marker := _parsed(each))}
+    found = {
+        topic: marker for topic, each in offsets.items() if (marker := Marker.parsed(each.metadata))
+    }
     marker = max(found.values(), key=lambda each: each.at_ms, default=None)
     return FoundMarker(marker, {topic: offsets[topic].offset for topic in found})
-
-
-def _parsed(offset: OffsetAndMetadata) -> Marker | None:
-    """The marker beside an offset, which a later release may write with more fields."""
-    try:
-        fields: Any = json.loads(offset.metadata)
-        known = {name: fields[name] for name in Marker.__dataclass_fields__ if name in fields}
-        return Marker(**known)
-    except (ValueError, TypeError):
-        return None

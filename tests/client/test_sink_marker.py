@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from wirekafka.client.sink_marker import Marker, group_of, newest
 from wirekafka.client.transactions import OffsetAndMetadata
-from wirekafka.spark.marker import Marker, group_of, newest
 
 MARKER = Marker("query", "run", 5, 10, 60, 1000, 3, 1_700_000_000_000, "host/1", "file:/ck")
 
