@@ -27,6 +27,9 @@ class PlainSchema:
     def incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
         return []
 
+    def lenient_incompatibilities(self, older: ParsedSchema) -> Sequence[str]:
+        return []
+
     def name(self) -> str | None:
         return self.canonical
 

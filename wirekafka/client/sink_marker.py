@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Self
+from typing import Any, Self
 
 from wirekafka.client.transactions import IdAndEpoch, OffsetAndMetadata, TransactionalProducer
 
@@ -66,7 +66,8 @@ class Marker:
         )
         if not is_marker:
             return None
-        return cls(**{name: found.get(name) for name in cls.__dataclass_fields__})
+        known: dict[str, Any] = {name: found.get(name) for name in cls.__dataclass_fields__}
+        return cls(**known)
 
     def to_json(self) -> str:
         """The metadata of the offset."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from wirekafka.reader.log_reader import OnError
-from wirekafka.reader.source import Isolation
 from wirekafka.regex import InvalidRegex, Regex
 from wirekafka.spark.option_texts import (
     OptionError,
@@ -19,7 +17,10 @@ from wirekafka.spark.option_texts import (
     parsed,
     positive,
 )
-from wirekafka.tables.rows import schema
+
+if TYPE_CHECKING:
+    from wirekafka.reader.log_reader import OnError
+    from wirekafka.reader.source import Isolation
 
 READING = (
     *("path", "paths", "tier", "onError", "subscribe", "subscribePattern", "assign"),
@@ -261,6 +262,8 @@ def _columns(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
         raise ValueError("no column")
+    from wirekafka.tables.rows import schema
+
     return tuple(schema(names).names)
 
 

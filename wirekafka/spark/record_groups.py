@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wirekafka.client.client import Client
-from wirekafka.client.delivery import Place
 from wirekafka.codec.record import BatchOptions
+from wirekafka.spark.record_group import RecordGroup
 from wirekafka.spark.sink_client import topic_of
 from wirekafka.spark.sink_options import SinkOptions
 from wirekafka.tables.key_partitions import partitions_of
@@ -28,15 +27,6 @@ _COLUMNS = ("topic", "partition", "key", "value", "headers", "timestamp")
 
 class UnfitRow(ValueError):
     """A row that cannot be a record; it fails the task."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordGroup:
-    """Record batches for one partition, without a producer."""
-
-    place: Place
-    records: int
-    batches: list[bytes]
 
 
 class TopicPartitionCounts:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamWriter,
@@ -14,6 +14,9 @@ from pyspark.sql.datasource import (
 from wirekafka.spark import batch_commit, sink_tasks
 from wirekafka.spark.sink_options import SinkOptions
 from wirekafka.spark.sink_tasks import Begin, TaskRecords
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class BatchSink(DataSourceArrowWriter):

@@ -1,4 +1,4 @@
-"""The columns that a sink writes: those of Spark's kafka format, and the time of a record."""
+"""The columns that a sink writes: as Spark's kafka format, and the time of a record."""
 
 from __future__ import annotations
 

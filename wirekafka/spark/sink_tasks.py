@@ -5,17 +5,22 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from wirekafka.client.client import Client
 from wirekafka.client.delivery import Place
 from wirekafka.client.producer import IdempotentProducer
-from wirekafka.spark.record_groups import RecordGroup, RecordGroups, TopicPartitionCounts
+from wirekafka.spark.record_group import RecordGroup
 from wirekafka.spark.sink_client import retried, sink_client
 from wirekafka.spark.sink_options import SinkOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from wirekafka.spark.record_groups import RecordGroups
 
 _QUERY, _RUN = "sql.streaming.queryId", "spark.jobGroup.id"
 _BATCH = "streaming.sql.batchId"
@@ -80,6 +85,9 @@ def send(rows: Iterable[pa.RecordBatch], options: SinkOptions) -> SentRecords:
 
 
 def _encoder(options: SinkOptions, client: Client, context: TaskContext) -> RecordGroups:
+    # Imported only now: Spark starts processes for each commit, which encode nothing.
+    from wirekafka.spark.record_groups import RecordGroups, TopicPartitionCounts
+
     # Tasks and batches begin with different partitions, and repeated tasks with the same.
     turn = zlib.crc32(f"{context.getLocalProperty(_BATCH)} {context.partitionId()}".encode())
     return RecordGroups(options, TopicPartitionCounts(client).of, first_without_key=turn)

@@ -1,8 +1,13 @@
-"""The data source `wirekafka` as Spark loads it."""
+"""The data source `wirekafka` as Spark loads it.
+
+Spark starts processes for each batch that is written, to plan and to commit it: what only readers
+and tasks need is imported where it is used.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark.sql.datasource import (
@@ -12,18 +17,14 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     DataSourceWriter,
 )
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from wirekafka.spark import batch_commit
-from wirekafka.spark.batch import BatchReader, FilteredBatchReader
 from wirekafka.spark.option_texts import OptionError
 from wirekafka.spark.options import Options, batch_options, chosen_columns, stream_options
 from wirekafka.spark.sink import BatchSink, StreamSink
 from wirekafka.spark.sink_columns import check_columns
 from wirekafka.spark.sink_options import has_transactional_id, sink_options
-from wirekafka.spark.stream import StreamReader
-from wirekafka.tables.rows import schema as arrow_schema
 
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 """The program in which Spark 4.1 and later offers filters, if its configuration allows it."""
@@ -57,10 +58,12 @@ class KafkaLogSource(DataSource):
     def schema(self) -> StructType:
         """The columns of Spark's kafka format, or the columns that the option `columns` names."""
         columns, headers = chosen_columns(self.options)
-        return from_arrow_schema(arrow_schema(columns, headers=headers))
+        return _columns(columns, headers=headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The batch query; it takes filters where Spark offers them."""
+        from wirekafka.spark.batch import BatchReader, FilteredBatchReader
+
         options = _with_columns(batch_options(self.options), schema)
         # In every other program of Spark 4.1 and later, a reader with `pushFilters` is refused.
         takes_filters = _PUSHDOWN_WORKER in sys.modules
@@ -68,6 +71,8 @@ class KafkaLogSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The streaming query; Spark 4.2 and later limits its steps itself."""
+        from wirekafka.spark.stream import StreamReader
+
         options = _with_columns(stream_options(self.options), schema)
         try:
             from wirekafka.spark.available_now import AvailableNowReader
@@ -106,7 +111,7 @@ def _runs(worker: str) -> bool:
 
 def _with_columns(options: Options, schema: StructType) -> Options:
     """The options for a schema, which may have some of the columns. Raises OptionError."""
-    known = from_arrow_schema(arrow_schema(headers=True))
+    known = _columns(headers=True)
     types = {field.name: field.dataType for field in known}
     for field in schema:
         if types.get(field.name) != field.dataType:
@@ -115,3 +120,12 @@ def _with_columns(options: Options, schema: StructType) -> Options:
                 f" of {known.simpleString()}"
             )
     return replace(options, columns=tuple(schema.names), includes_headers=False)
+
+
+def _columns(names: Sequence[str] | None = None, *, headers: bool) -> StructType:
+    """The columns of rows as Spark's types."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from wirekafka.tables.rows import schema
+
+    return from_arrow_schema(schema(names, headers=headers))

@@ -60,7 +60,7 @@ def mark_deletion(table: TopicTable, mark: str | None) -> None:
 
 
 class DeletableTables:
-    """Looks once at all tables of a namespace for those that go with their topics."""
+    """Looks once at all tables of a namespace, which ones go with their topics."""
 
     def __init__(self, catalog: Callable[[], Catalog], namespace: str):
         self._catalog = catalog
