@@ -176,6 +176,16 @@ STORED: Mapping[str, str] = {
         "RegistryState._subjects _Context.by_id _Context.by_stored_guid _Context.ids"
     ),
     "registry/writer.py": "MemoryWriter.entries",
+    "replication/mirroring/mirror_fetcher.py": (
+        "MirrorFetcher._changed MirrorFetcher._copied MirrorFetcher._out_of_range"
+    ),
+    "replication/mirroring/topic_plan.py": (
+        "TopicPlan.create TopicPlan.epochs TopicPlan.follow TopicPlan.grow TopicPlan.promoted "
+        "TopicPlan.refused"
+    ),
+    "server/mirroring/group_offsets.py": "GroupOffsets._copied GroupOffsets.errors",
+    "server/mirroring/mirroring.py": "Mirroring._placed Mirroring.copied",
+    "server/mirroring/topic_settings.py": "TopicSettings._refused",
     "server/tabling/feed.py": (
         "TableFeed._topics TableFeed.deleted TableFeed.led TableFeed._marks TableFeed._doubtful"
     ),
@@ -233,6 +243,10 @@ OWN: Mapping[str, str] = {
     "server/controllers/quorum_driver.py": "QuorumDriver._peers",
     "server/background/syncing.py": "Syncing._failing",
     "server/monitoring/controller_state.py": "ControllerCollector._eligible",
+    "server/local_socket.py": "LocalSocket._servers",
+    "server/mirroring/source_cluster.py": (
+        "SourceCluster._bootstrap SourceCluster._nodes SourceCluster._peers"
+    ),
     "server/peers/replica_fetcher.py": "ReplicaFetchers._fetchers ReplicaFetchers._places",
 }
 """Named by the code, the configuration, this node or other nodes."""
@@ -296,6 +310,7 @@ PASSING: Mapping[str, str] = {
     "schemas/protobuf/source.py": "_PlainSource.pieces _PlainSource._angles",
     "schemas/protobuf/names.py": "TypeNames._kinds",
     "server/net.py": "SocketPort._opening",
+    "snapshot/instant.py": "NotedDirectory.logs",
     "server/tiering/copies.py": "Copies._copying Copies._uncertain Copies._uploads",
     "tiered/audit.py": "TierAudit.holes TierAudit.orphans TierAudit.unfinished",
     "replication/partition/schema_checks.py": "SchemaChecks._waiting",

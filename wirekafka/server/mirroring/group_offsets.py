@@ -46,6 +46,9 @@ class GroupOffsets:
         for response in await self._source.send_to_each(ListGroupsRequest()):
             groups.update(each.group_id for each in response.groups)
         wanted = sorted(each for each in groups if each and self._pattern.matches(each))
+        for known in (self._copied, self.errors):
+            for gone in known.keys() - set(wanted):
+                del known[gone]
         if wanted:
             await self._broker.ensure_internal_topic(OFFSETS_TOPIC)
         for group_id in wanted:
