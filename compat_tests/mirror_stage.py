@@ -35,9 +35,21 @@ class MortalKafka:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start the process, and wait until it accepts connections."""
+        """Start the process, and wait until it serves clients.
+
+        Kafka 3.3 accepts connections before it is registered at its controller, and librdkafka
+        looks only once where the controller is.
+        """
         self._process = started(self._command, self._directory)
         await_accepting(self._process, self._directory, self.port)
+        eventually(self._is_registered, timeout_s=60)
+
+    def _is_registered(self) -> bool:
+        try:
+            with Client(self.bootstrap) as client:
+                return bool(client.metadata([]).brokers)
+        except CliError:
+            return False
 
     def kill(self) -> None:
         """Kill the process with SIGKILL."""
