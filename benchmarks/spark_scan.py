@@ -16,9 +16,10 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -126,7 +127,8 @@ def measure(
     found: dict[str, list[Scan]] = {each: [] for each in FORMATS}
     for turn in range(turns + 1):
         for form in FORMATS if turn % 2 else reversed(FORMATS):
-            scan = timed(load(spark, broker, topic, form), broker)
+            frame = load(spark, broker, topic, form)
+            scan = timed(broker, partial(read, frame))
             if turn:
                 found[form].append(scan)
     for form in FORMATS:
@@ -145,12 +147,17 @@ def load(spark: SparkSession, broker: Target, topic: str, form: str) -> DataFram
     )
 
 
-def timed(frame: DataFrame, broker: Target) -> Scan:
+def read(frame: DataFrame) -> None:
     """Read all columns of all rows, and drop them."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def timed(broker: Target, action: Callable[[], None]) -> Scan:
+    """Do something with Spark: the time that it takes, and the CPU of Spark and of the broker."""
     assert broker.process is not None
     spark_before, broker_before = cpu_s(psutil.Process()), cpu_s(broker.process)
     started = time.perf_counter()
-    frame.write.format("noop").mode("overwrite").save()
+    action()
     return Scan(
         time.perf_counter() - started,
         cpu_s(psutil.Process()) - spark_before,
@@ -181,7 +188,7 @@ def lines(case: Case, scans: dict[str, list[Scan]], records: int) -> Iterator[st
         spark_cpu_s = statistics.median(scan.spark_cpu_s for scan in found) / millions
         broker_cpu_s = statistics.median(scan.broker_cpu_s for scan in found) / millions
         yield (
-            f"{case.name:12} {form:17} {records / seconds:11,.0f} records/s"
+            f"{case.name:12} {form:25} {records / seconds:11,.0f} records/s"
             f"  {base / seconds:5.2f}x  CPU of a million records: Spark {spark_cpu_s:6.2f} s,"
             f" broker {broker_cpu_s:5.2f} s"
         )

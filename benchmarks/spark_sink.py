@@ -17,16 +17,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import IsolationLevel, TopicPartition
@@ -35,7 +33,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from benchmarks.peers import ApacheKafka, Target
-from benchmarks.spark_scan import Case, Scan, cpu_s
+from benchmarks.spark_scan import Case, Scan, lines, timed
 from spark_examples.session import kafka_session
 from wirekafka.spark import Source
 
@@ -107,27 +105,13 @@ def measure(
         for form in FORMS if turn % 2 else reversed(FORMS):
             topic = f"sink-{case.codec}-{turn}-{FORMS.index(form)}"
             create(broker, topic)
-            run = timed(rows, broker, scratch, case, form, topic)
+            checkpoint = scratch / "checkpoints" / topic
+            run = timed(broker, partial(write, rows, broker, form, topic, checkpoint, case.codec))
             assert count_of(broker, topic) >= records, form
             delete(broker, topic)
             if turn:
                 found[form].append(run)
     return found
-
-
-def timed(
-    rows: DataFrame, broker: Target, scratch: Path, case: Case, form: str, topic: str
-) -> Scan:
-    """Write all files to a topic."""
-    assert broker.process is not None
-    spark_before, broker_before = cpu_s(psutil.Process()), cpu_s(broker.process)
-    started = time.perf_counter()
-    write(rows, broker, form, topic, scratch / "checkpoints" / topic, case.codec)
-    return Scan(
-        time.perf_counter() - started,
-        cpu_s(psutil.Process()) - spark_before,
-        cpu_s(broker.process) - broker_before,
-    )
 
 
 def write(
@@ -206,21 +190,6 @@ def visibility(spark: SparkSession, broker: Target, scratch: Path) -> str:
         f"batch of {ended:.1f} s: the first record is in the log after {uncommitted:.2f} s, and"
         f" visible with read_committed {committed - uncommitted:.3f} s later"
     )
-
-
-def lines(case: Case, found: dict[str, list[Scan]], records: int) -> Iterator[str]:
-    """The medians of a case: records a second, and CPU for a million records."""
-    base = statistics.median(run.seconds for run in found["kafka"])
-    millions = records / 1e6
-    for form, runs in found.items():
-        seconds = statistics.median(run.seconds for run in runs)
-        spark_cpu_s = statistics.median(run.spark_cpu_s for run in runs) / millions
-        broker_cpu_s = statistics.median(run.broker_cpu_s for run in runs) / millions
-        yield (
-            f"{case.name:12} {form:25} {records / seconds:11,.0f} records/s"
-            f"  {base / seconds:5.2f}x  CPU of a million records: Spark {spark_cpu_s:6.2f} s,"
-            f" broker {broker_cpu_s:5.2f} s"
-        )
 
 
 if __name__ == "__main__":

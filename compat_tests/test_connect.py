@@ -46,13 +46,11 @@ listeners=http://127.0.0.1:{port}
 rest.advertised.host.name=127.0.0.1
 """
 
-MIRROR_PROPERTIES = """clusters=east,west
+MIRRORED_CLUSTERS = """clusters=east,west
 east.bootstrap.servers={east}
 west.bootstrap.servers={west}
 east->west.enabled=true
 west->east.enabled=false
-topics=orders
-groups=readers
 replication.factor=1
 checkpoints.topic.replication.factor=1
 heartbeats.topic.replication.factor=1
@@ -60,6 +58,12 @@ offset-syncs.topic.replication.factor=1
 config.storage.replication.factor=1
 offset.storage.replication.factor=1
 status.storage.replication.factor=1
+"""
+"""MirrorMaker's clusters of one broker each."""
+MIRROR_PROPERTIES = (
+    MIRRORED_CLUSTERS
+    + """topics=orders
+groups=readers
 sync.group.offsets.enabled=true
 sync.group.offsets.interval.seconds=1
 emit.checkpoints.interval.seconds=1
@@ -68,6 +72,7 @@ refresh.groups.interval.seconds=1
 sync.topic.configs.interval.seconds=1
 offset.lag.max=0
 """
+)
 
 
 eventually = partial(at_some_time, timeout_s=PATIENCE_S)

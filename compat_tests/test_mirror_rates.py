@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from compat_tests.java_tools import JavaTools
 from compat_tests.mirror_stage import REFRESH, MortalKafka, offsets_of
 from compat_tests.mortal_broker import MortalBroker
-from compat_tests.test_connect import MIRROR_MAKER
+from compat_tests.test_connect import MIRROR_MAKER, MIRRORED_CLUSTERS
 from compat_tests.test_mirror import create
 from tests import kafka_jars
 from tests.eventually import eventually
@@ -29,24 +29,15 @@ _RECORDS = repetitions("WIREKAFKA_MIRROR_RATE_RECORDS", usual=1_000_000, thoroug
 _PARTITIONS, _VALUE = 4, b"0123456789" * 40
 _TOPIC = "copied"
 _HEAP = "-Xmx1g"
-_PROPERTIES = """clusters=east,west
-east.bootstrap.servers={east}
-west.bootstrap.servers={west}
-east->west.enabled=true
-west->east.enabled=false
-topics={topic}
-replication.factor=1
-checkpoints.topic.replication.factor=1
-heartbeats.topic.replication.factor=1
-offset-syncs.topic.replication.factor=1
-config.storage.replication.factor=1
-offset.storage.replication.factor=1
-status.storage.replication.factor=1
+_PROPERTIES = (
+    MIRRORED_CLUSTERS
+    + """topics={topic}
 emit.checkpoints.enabled=false
 emit.heartbeats.enabled=false
 refresh.topics.interval.seconds=1
 tasks.max=2
 """
+)
 
 
 class Measured(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from compat_tests.conftest import NewTopicName, RunningBroker
 from compat_tests.spark_session import progress
@@ -40,6 +41,24 @@ def produce(bootstrap: str, topic: str, partition: int, count: int) -> None:
     assert producer.flush(30) == 0
 
 
+def read_once(
+    spark: SparkSession, form: str, bootstrap: str, topic: str, directory: Path, **options: str
+) -> StreamingQuery:
+    """Start a query that reads the existing records, and then nothing for the rest of a test."""
+    return (
+        spark.readStream.format(form)
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .options(**options)
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(directory / "checkpoint"))
+        .trigger(processingTime="1 hour")
+        .start()
+    )
+
+
 def test_the_lag_of_a_running_query_is_shown(
     spark: SparkSession, broker: RunningBroker, new_topic: NewTopicName, tmp_path: Path
 ) -> None:
@@ -48,19 +67,7 @@ def test_the_lag_of_a_running_query_is_shown(
     bootstrap, topic = broker.bootstrap, new_topic(2)
     produce(bootstrap, topic, 0, 60)
     produce(bootstrap, topic, 1, 30)
-    query = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-        .option("groupIdPrefix", "etl")
-        .load()
-        .writeStream.format("noop")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        # It reads the existing records, and then nothing for the rest of this test.
-        .trigger(processingTime="1 hour")
-        .start()
-    )
+    query = read_once(spark, "kafka", bootstrap, topic, tmp_path, groupIdPrefix="etl")
     try:
         eventually(lambda: [each["numInputRows"] for each in progress(query)] == [90], 60)
         rows = rows_of(bootstrap, topic)
@@ -106,17 +113,7 @@ def test_a_query_of_the_data_source_is_named_by_its_id(
     bootstrap, topic = broker.bootstrap, new_topic(2)
     produce(bootstrap, topic, 0, 60)
     spark.dataSource.register(Source)
-    query = (
-        spark.readStream.format("wirekafka")
-        .option("kafka.bootstrap.servers", bootstrap)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-        .load()
-        .writeStream.format("noop")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(processingTime="1 hour")
-        .start()
-    )
+    query = read_once(spark, "wirekafka", bootstrap, topic, tmp_path)
     try:
         eventually(lambda: [each["numInputRows"] for each in progress(query)] == [60], 60)
         produce(bootstrap, topic, 0, 7)
