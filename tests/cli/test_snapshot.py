@@ -161,3 +161,30 @@ def test_snapshots_in_a_directory_are_listed_verified_expired_and_restored(
     assert damaged.returncode == 1 and "two: __cluster_metadata-0: checksum" in damaged.stdout
     with live_broker(tmp_path / "restored"):
         pass
+
+
+def test_a_snapshot_that_a_node_uses_is_not_expired(tmp_path: Path, wirekafka: Wirekafka) -> None:
+    data, above = tmp_path / "data", tmp_path / "snapshots"
+    above.mkdir()
+    with live_broker(data):
+        for name in ("one", "two", "three"):
+            wirekafka("snapshot", "create", data, above / name)
+    with live_broker(above / "one"):
+        expired = wirekafka("snapshot", "expire", above, "--keep", "1")
+    assert expired.stdout == "one is kept: a node has used it\ntwo is deleted\n", expired.stderr
+    assert sorted(path.name for path in above.iterdir()) == ["one", "one.log", "three"]
+
+
+def test_staging_leaves_other_files_of_its_directory(tmp_path: Path, wirekafka: Wirekafka) -> None:
+    data, staging = tmp_path / "data", tmp_path / "staging"
+    (staging / "data.sending").mkdir(parents=True)
+    (staging / "other").write_text("mine")
+    with live_broker(data):
+        pass
+    words = ("snapshot", "create", data, f"file://{tmp_path}/store", "--staging", staging)
+    refused = wirekafka(*words)
+    assert refused.returncode == 1 and "data.sending exists" in refused.stderr
+    (staging / "data.sending").rmdir()
+    made = wirekafka(*words)
+    assert made.returncode == 0, made.stderr
+    assert [path.name for path in staging.iterdir()] == ["other"]

@@ -40,7 +40,7 @@ def snapshots_in(disk: Disk, path: str) -> list[LocalSnapshot]:
     Incomplete ones are left out. Raises UnusableSnapshot if there is no such directory.
     """
     path = path.rstrip("/")
-    if disk.exists(f"{path}/{MANIFEST}"):
+    if is_snapshot(disk, path):
         return [LocalSnapshot(path=path, manifest=read_manifest(disk, path))]
     try:
         entries = disk.list_directory(path)
@@ -49,19 +49,35 @@ def snapshots_in(disk: Disk, path: str) -> list[LocalSnapshot]:
     found = [
         LocalSnapshot(path=below, manifest=read_manifest(disk, below))
         for below in (f"{path}/{entry.name}" for entry in entries if entry.is_directory)
-        if not below.endswith(INCOMPLETE_SUFFIX) and disk.exists(f"{below}/{MANIFEST}")
+        if not below.endswith(INCOMPLETE_SUFFIX) and is_snapshot(disk, below)
     ]
     return sorted(found, key=lambda each: each.manifest.at_ms)
 
 
+def is_snapshot(disk: Disk, path: str) -> bool:
+    """Whether a directory is a snapshot, or the data of a node that was started on it."""
+    return disk.exists(f"{path}/{MANIFEST}")
+
+
+def is_unchanged(disk: Disk, snapshot: LocalSnapshot) -> bool:
+    """Whether the logs have the sizes of the manifest; a node that starts appends at once."""
+    for log in snapshot.manifest.logs:
+        entries = [
+            entry
+            for path in _places_of(disk, snapshot, log)
+            for entry in disk.list_directory(path)
+            if entry.name.endswith(LOG_SUFFIX)
+        ]
+        if sum(entry.size_bytes for entry in entries) != log.size_bytes:
+            return False
+    return True
+
+
 def problems(disk: Disk, snapshot: LocalSnapshot) -> Iterator[str]:
     """Read every batch of a snapshot; yields what is damaged or missing."""
-    places = [snapshot.path]
-    if snapshot.manifest.directories > 1:
-        places = [f"{snapshot.path}/{n}" for n in range(snapshot.manifest.directories)]
     for log in snapshot.manifest.logs:
         name = f"{log.topic}-{log.partition}"
-        paths = [f"{place}/{name}" for place in places if disk.exists(f"{place}/{name}")]
+        paths = _places_of(disk, snapshot, log)
         if not paths:
             yield f"{snapshot.name}: {name} is missing"
             continue
@@ -71,6 +87,15 @@ def problems(disk: Disk, snapshot: LocalSnapshot) -> Iterator[str]:
             yield f"{snapshot.name}: {name}: {error}"
             continue
         yield from _differences(snapshot, log, end_offset, size_bytes)
+
+
+def _places_of(disk: Disk, snapshot: LocalSnapshot, log: LogExtent) -> list[str]:
+    """The directories with the files of a log; none if it is missing."""
+    above = [snapshot.path]
+    if snapshot.manifest.directories > 1:
+        above = [f"{snapshot.path}/{number}" for number in range(snapshot.manifest.directories)]
+    paths = [f"{each}/{log.topic}-{log.partition}" for each in above]
+    return [path for path in paths if disk.exists(path)]
 
 
 def _differences(

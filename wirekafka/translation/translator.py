@@ -317,7 +317,7 @@ class TopicTranslator:
             partition, batch = partitions[at], chunk.batches[at]
             if partition in waiting:
                 continue
-            settled_rows = self._settled_rows(partition, batch)
+            settled_rows = self._settled.rows(partition, batch)
             grouped = self._schemas.grouped(batch, settled_rows)
             if grouped.waiting:
                 first = min(grouped.waiting)
@@ -330,10 +330,6 @@ class TopicTranslator:
             reason = next(filter(None, waiting.values()), "the registry is slow")
             raise TableRetrying(f"{reason}: it is awaited for {_UNKNOWN_FOR_S:.0f} s")
         return [each for _, each in sorted(decoded.items())]
-
-    def _settled_rows(self, partition: int, batch: pa.RecordBatch) -> int | None:
-        """How many records of a batch wait no longer for schemas; None if no record waits."""
-        return self._settled.rows(partition, batch)
 
     def _decoded(self, batch: pa.RecordBatch, grouped: GroupedValues) -> _DecodedBatch:
         """The values of a batch, and why some have none. The table gets their columns."""

@@ -17,7 +17,13 @@ from wirekafka.log.files import RealDisk
 from wirekafka.server.snapshots.taking import take
 from wirekafka.snapshot.archive import Archive, ArchivedSnapshot
 from wirekafka.snapshot.creation import Created, SnapshotOptions
-from wirekafka.snapshot.local_snapshots import LocalSnapshot, problems, snapshots_in
+from wirekafka.snapshot.local_snapshots import (
+    LocalSnapshot,
+    is_snapshot,
+    is_unchanged,
+    problems,
+    snapshots_in,
+)
 from wirekafka.snapshot.manifest import UnusableSnapshot
 from wirekafka.snapshot.placing import Sharing
 from wirekafka.tiered.store import ObjectStore, StoreError
@@ -74,8 +80,8 @@ def create(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where the files are collected that are sent to a store, best on the disk of DATA;"
-            " DATA.sending if it is not given.",
+            help="The directory in which files are collected that are sent to a store, best on the"
+            " disk of DATA; beside DATA if it is not given.",
         ),
     ] = None,
     copy: Copies = False,
@@ -153,7 +159,10 @@ def expire(
         str | None, typer.Option(metavar="AGE", help="Delete those older than this: 12h, 30d, 4w.")
     ] = None,
 ) -> None:
-    """Delete old snapshots, and what only they consist of; the newest one is always kept."""
+    """Delete old snapshots, and what only they consist of; the newest one is always kept.
+
+    So is a snapshot on which a node was started: it is this node's data now.
+    """
     if (keep is None) == (older_than is None):
         raise CliError("give one of --keep N and --older-than AGE")
     now_ms = time.time_ns() // 1_000_000
@@ -164,9 +173,10 @@ def expire(
         else:
             limit_ms = now_ms - _age_ms(older_than or "")
             expired = [each for each in found[:-1] if each.manifest.at_ms < limit_ms]
-        _remove(source, expired, now_ms)
+        used = _used(expired)
+        _remove(source, [each for each in expired if each not in used], now_ms)
     for each in expired:
-        show_line(f"{each.name} is deleted")
+        show_line(f"{each.name} is {'kept: a node has used it' if each in used else 'deleted'}")
 
 
 @app.command()
@@ -238,10 +248,11 @@ class _Refusals:
 
 def _send(data: str, url: str, name: str | None, staging: Path | None, as_json: bool) -> None:
     disk, paths = RealDisk(), paths_of(data)
-    collected = str(staging.absolute()) if staging else paths[0] + _STAGING_SUFFIX
+    collected = _collected(Path(paths[0]), staging)
     with _Refusals():
         archive = Archive(ObjectStore.of_url(url))
-        disk.remove_tree(collected)  # Of a command that was killed.
+        if is_snapshot(disk, collected):
+            disk.remove_tree(collected)  # Of a command that was killed.
         made = take(disk, paths, collected, SnapshotOptions())
         try:
             sent = archive.send(disk, collected, name or _time_text(made.at_ms).replace(":", "-"))
@@ -258,10 +269,26 @@ def _send(data: str, url: str, name: str | None, staging: Path | None, as_json: 
     )
 
 
+def _collected(data: Path, staging: Path | None) -> str:
+    """Where the files of a node are collected: a name that nothing else has."""
+    above = data.parent if staging is None else staging.absolute()
+    above.mkdir(parents=True, exist_ok=True)
+    return str(above / (data.name + _STAGING_SUFFIX))
+
+
 def _found(source: str) -> Sequence[ArchivedSnapshot | LocalSnapshot]:
     if "://" in source:
         return Archive(ObjectStore.of_existing(source)).snapshots()
     return snapshots_in(RealDisk(), source)
+
+
+def _used(snapshots: Sequence[ArchivedSnapshot | LocalSnapshot]) -> list[LocalSnapshot]:
+    """The snapshots that are the data of a node now."""
+    return [
+        each
+        for each in snapshots
+        if isinstance(each, LocalSnapshot) and not is_unchanged(RealDisk(), each)
+    ]
 
 
 def _remove(source: str, expired: Any, now_ms: int) -> None:
