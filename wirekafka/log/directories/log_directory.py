@@ -35,7 +35,7 @@ from wirekafka.log.directories.offset_checkpoints import OffsetCheckpoints
 from wirekafka.log.directories.ordered_log import OrderedLog
 from wirekafka.log.directories.recovery_job import Recover, RecoveryJob, afterwards, scanned
 from wirekafka.log.directories.recovery_progress import RecoveryProgress
-from wirekafka.log.disk_errors import InDoubt, is_passing, reason_of, storage_error
+from wirekafka.log.disk_errors import OUT_OF_SPACE, InDoubt, is_passing, reason_of, storage_error
 from wirekafka.log.files import DirectoryLocked, Disk, Lock
 from wirekafka.log.flush import Flush, run_all
 from wirekafka.log.log import Log
@@ -47,6 +47,8 @@ METADATA_LOG = "__cluster_metadata-0"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 LONGEST_NAME = 255
 _LOGGED_EVERY = 250
+_CHECKS_TO_REMEMBER = 10
+"""How many checks of the space have to pass after the last write that found none."""
 _UNBOUNDED = 1 << 63
 
 
@@ -85,6 +87,9 @@ class LogDirectory:
         self.failure: str | None = None
         """The reason why the whole directory is out of service until a restart; None while it
         serves."""
+        self.is_full = False
+        """Whether appends are refused for lack of space; it ends by itself once there is room."""
+        self._checks_left = 0
         self.on_failure: Callable[[OSError], None] = _ignore
         """Called once, after `failure` is set, unless the directory failed before it was locked."""
         self.metadata_log: Log | None = None
@@ -368,6 +373,8 @@ class LogDirectory:
 
     def note(self, error: OSError) -> None:
         """Take the directory out of service, unless the error says nothing about its medium."""
+        if error.errno in OUT_OF_SPACE:
+            self.is_full, self._checks_left = True, _CHECKS_TO_REMEMBER
         is_missing_file = error.errno == errno.ENOENT and self._disk.exists(self.path)
         if not (is_passing(error) or is_missing_file):
             self.fail(error)
@@ -385,9 +392,13 @@ class LogDirectory:
     def check_space(self, reserve_bytes: int) -> str | None:
         """Refuse appends while less than the reserve is free. Returns the reason, None with room.
 
-        Reads and deletions continue; appends resume once there is room again. Raises OSError.
+        Reads and deletions continue; appends resume once there is room again. Call it at regular
+        intervals: `is_full` outlasts a write that found no space by a few of them, because a quota
+        does not show in the free space. Raises OSError.
         """
         free_bytes = self._disk.free_bytes(self.path)
+        self._checks_left = max(self._checks_left - 1, 0)
+        self.is_full = free_bytes < reserve_bytes or self._checks_left > 0
         if free_bytes >= reserve_bytes:
             self._refuse(None)
             return None
