@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError
@@ -46,8 +46,8 @@ class Answer(NamedTuple):
 class Monitored:
     """A broker process with metrics on a free port."""
 
-    def __init__(self, data: Path, *arguments: str):
-        self.serving = Serving(data, "--metrics", "0", *arguments)
+    def __init__(self, data: Path, *arguments: str, under: Sequence[str] = ()):
+        self.serving = Serving(data, "--metrics", "0", *arguments, under=under)
         assert self.serving.process.stderr is not None
         self.url = ""
         while not self.url:
