@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.listener_stage import Side, kafka_side, wirekafka_side
+from tests.apis.group_requests import commit_request
 from tests.certificates import Authority, Issued, client_context
 from tests.eventually import eventually
 from tests.raw_client import RawClient
@@ -162,6 +163,9 @@ def test_a_full_disk_refuses_records_serves_the_rest_and_heals_by_itself(
     settings = {"file.delete.delay.ms": "0"}
     for created in admin.create_topics([NewTopic("t", 1, config=settings)]).values():
         created.result()
+    committing = Consumer({"bootstrap.servers": bootstrap, "group.id": "committing"})
+    committing.commit(offsets=[TopicPartition("t", 0, 0)], asynchronous=False)
+    committing.close()
     assert _ready(small_disk) == "up"
     # The file system is in the namespace of the process alone.
     directory = str(tmp_path / "data")
@@ -185,6 +189,9 @@ def test_a_full_disk_refuses_records_serves_the_rest_and_heals_by_itself(
     producer.flush(30)
     assert [each.name() for each in seen] == ["_MSG_TIMED_OUT"]
 
+    with small_disk.serving.client() as client:
+        [committed] = client.call(commit_request(("t", 0, 1), group_id="committing"), 5).topics
+        assert committed.partitions[0].error_code == Error.NOT_COORDINATOR
     assert _read(bootstrap, "t", written) == written * (_MIB - 1000)
     for created in admin.create_topics([NewTopic("made-meanwhile", 1)]).values():
         created.result()

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.server.test_failing_directories import Stage
 from wirekafka.config.address import Address
-from wirekafka.errors import Error
+from wirekafka.errors import Error, KafkaError
 from wirekafka.log.files import RealDisk, RealFile
 from wirekafka.server.background.housekeeping import Housekeeping
 from wirekafka.server.monitoring.service import Monitoring
@@ -194,6 +195,28 @@ def test_the_full_directory_that_is_left_after_a_failure_makes_the_broker_unread
         monkeypatch.undo()
         observed.check_space()
         assert (await observed.ready())["status"] == "up"
+
+    observe(stage.kafka, scenario)
+
+
+def test_a_broker_without_its_controllers_is_ready_with_a_warning_until_one_answers(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unreachable(channel: object, beat: object) -> None:
+        raise KafkaError(Error.NETWORK_EXCEPTION)
+
+    async def scenario(observed: Observed) -> None:
+        with monkeypatch.context() as patched:
+            channel = type(stage.kafka.broker.controller_channel)
+            patched.setattr(channel, "heartbeat", unreachable)
+            stage.clock.advance(7_000)
+            assert await observed.ready() == UP, "until the session ends"
+            stage.clock.advance(3_000)
+            found = await observed.ready()
+            assert found["status"] == "up"
+            assert re.fullmatch("no controller has answered for 1[01] s", found["warning"])
+        stage.clock.advance(2_000)
+        assert await observed.ready() == UP
 
     observe(stage.kafka, scenario)
 

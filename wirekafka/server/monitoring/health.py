@@ -134,6 +134,12 @@ def directories_refuse(directories: Sequence[LogDirectory]) -> str | None:
     return None
 
 
+def controller_warnings(broker: Broker) -> Iterator[str]:
+    """What the broker does not learn."""
+    if broker.unanswered_ms:
+        yield f"no controller has answered for {broker.unanswered_ms // 1000} s"
+
+
 def directory_warnings(directories: Sequence[LogDirectory]) -> Iterator[str]:
     """What the broker has to serve without, of its log directories."""
     count = len(directories)

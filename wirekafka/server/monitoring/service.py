@@ -32,6 +32,7 @@ from wirekafka.server.monitoring.groups import LagCollector
 from wirekafka.server.monitoring.health import (
     NodeCondition,
     ReplicaCollector,
+    controller_warnings,
     directories_refuse,
     directory_warnings,
 )
@@ -236,9 +237,12 @@ class Monitoring:
         self._count_replicas(replicas)
         if replicas.failure is not None:
             return NodeCondition(replicas.failure)
-        directories = node.broker.directories
-        warnings = "; ".join((*directory_warnings(directories), *replicas.warnings))
-        return NodeCondition(warning=warnings or None)
+        warnings = (
+            *controller_warnings(node.broker),
+            *directory_warnings(node.broker.directories),
+            *replicas.warnings,
+        )
+        return NodeCondition(warning="; ".join(warnings) or None)
 
     def _not_ready(self, node: Node | ControllerNode | None) -> str | None:
         if node is None:
