@@ -20,24 +20,38 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.server.test_failing_directories import Stage
+from tests.server.test_quorum_of_nodes import configs, platform
 from wirekafka.config.address import Address
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.files import RealDisk, RealFile
+from wirekafka.metadata.controller.configs import (
+    AlterConfigs,
+    ConfigChange,
+    ConfigOperation,
+    ResourceChanges,
+)
+from wirekafka.metadata.image.image import BROKER
 from wirekafka.server.background.housekeeping import Housekeeping
+from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.monitoring.service import Monitoring
+from wirekafka.server.node import Node
 
 UP: dict[str, str] = {"status": "up"}
 
 
 class Observed:
-    """The metrics listener of a broker under a manual clock."""
+    """The metrics listener of a node."""
 
-    def __init__(self, kafka: InProcessBroker, monitoring: Monitoring):
+    def __init__(self, node: Node | ControllerNode, monitoring: Monitoring):
+        self._node = node
         self._monitoring = monitoring
-        self._keeping = Housekeeping(kafka.broker, lambda: kafka.node.listeners)
 
     def check_space(self) -> None:
-        self._keeping._check_space()
+        """What the node does at intervals."""
+        if isinstance(self._node, ControllerNode):
+            self._node._keep_house()
+        else:
+            Housekeeping(self._node.broker, list)._check_space()
 
     async def ready(self) -> dict[str, str]:
         """The response, whose status has to agree with its code."""
@@ -61,22 +75,23 @@ class Observed:
                 return error.code, error.read()
 
 
-def observe(kafka: InProcessBroker, scenario: Callable[[Observed], Awaitable[None]]) -> None:
-    """Run a scenario with the metrics listener of a broker."""
+@asynccontextmanager
+async def observed(node: Node | ControllerNode) -> AsyncIterator[Observed]:
+    monitoring = Monitoring(Address("127.0.0.1", 0))
+    monitoring.start()
+    monitoring.serving(node)
+    try:
+        yield Observed(node, monitoring)
+    finally:
+        monitoring.stopping()
+        await asyncio.to_thread(monitoring.stop)
 
-    @asynccontextmanager
-    async def observed() -> AsyncIterator[Observed]:
-        monitoring = Monitoring(Address("127.0.0.1", 0))
-        monitoring.start()
-        monitoring.serving(kafka.node)
-        try:
-            yield Observed(kafka, monitoring)
-        finally:
-            monitoring.stopping()
-            await asyncio.to_thread(monitoring.stop)
+
+def observe(kafka: InProcessBroker, scenario: Callable[[Observed], Awaitable[None]]) -> None:
+    """Run a scenario with the metrics listener of a broker under a manual clock."""
 
     async def run() -> None:
-        async with observed() as found:
+        async with observed(kafka.node) as found:
             await scenario(found)
 
     asyncio.run(run())
@@ -150,6 +165,38 @@ def test_a_broker_that_cannot_write_is_not_ready_although_the_file_system_has_fr
 
     observe(stage.kafka, scenario)
     stage.kafka.stop()
+
+
+def test_a_controller_that_cannot_write_metadata_is_not_ready_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(file: RealFile, *_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+
+    change = ConfigChange("log.retention.ms", ConfigOperation.SET, "1000")
+    alter = AlterConfigs([ResourceChanges(BROKER, "", [change])])
+
+    async def scenario() -> None:
+        [config] = configs(tmp_path, "controller", 1)
+        node = ControllerNode(config, platform())
+        await node.start()
+        async with observed(node) as found:
+            assert await found.ready() == UP
+            with monkeypatch.context() as patched:
+                patched.setattr(RealFile, "append", refused)
+                with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+                    await node.source.controller.submit(alter)
+                found.check_space()
+                assert (await found.ready())["status"] == "down"
+            later_ms = node._clock.now_ms() + 10_000
+            monkeypatch.setattr(node._clock.__class__, "now_ms", lambda _: later_ms)
+            found.check_space()
+            monkeypatch.undo()
+            assert await found.ready() == UP
+            assert await node.source.controller.submit(alter) == [None]
+        await node.stop()
+
+    asyncio.run(scenario())
 
 
 def test_a_broker_that_has_lost_a_directory_is_ready_with_a_warning(stage: Stage) -> None:

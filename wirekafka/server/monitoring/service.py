@@ -255,7 +255,7 @@ class Monitoring:
         if shortage is not None:
             return shortage
         if isinstance(node, ControllerNode):
-            return self._not_live()
+            return directories_refuse([node.metadata_directory]) or self._not_live()
         broker = node.broker
         registered = broker.image.brokers.get(broker.node_id)
         if registered is None or registered.fenced:
