@@ -13,9 +13,11 @@ import pytest
 from tests.cli.admin.conftest import RACKS, RunJson, assert_refused, table
 from tests.cli.conftest import Run
 from wirekafka import Cluster
+from wirekafka.cli.admin import reassign as tested
+from wirekafka.client.admin.move_throttle import find_throttles
 from wirekafka.client.admin.reassignments import Reassignment
 from wirekafka.client.admin.replica_plan import BrokersOfPartitions, balanced
-from wirekafka.client.client import CliError
+from wirekafka.client.client import Client, CliError
 
 LARGE = 600_000
 """The bytes of a record: a follower fetches one or two of them at once."""
@@ -30,18 +32,15 @@ def topic(cluster: Cluster, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def slow_topic(cluster: Cluster, run: Run) -> Iterator[str]:
-    """A topic on broker 1, of which broker 3 can copy no more than the beginning."""
-    name = "slow"
-    cluster.create_topic(
-        name, replicas=[[1]], config={"follower.replication.throttled.replicas": "*"}
-    )
+def large_topic(cluster: Cluster, run: Run) -> Iterator[str]:
+    """A topic on broker 1, of which a throttled broker copies no more than the beginning."""
+    name = "large"
+    cluster.create_topic(name, replicas=[[1]])
     for _ in range(8):
         cluster.produce(name, ["x" * LARGE])
-    run("configs", "alter", "broker", "3", "--set", "follower.replication.throttled.rate=1")
     yield name
-    run("configs", "alter", "broker", "3", "--delete", "follower.replication.throttled.rate")
     run("reassign", "cancel", "--topic", name)
+    run("reassign", "unthrottle")
     cluster.delete_topic(name)
 
 
@@ -90,29 +89,88 @@ def test_topics_are_moved_to_brokers_directly(run: Run, cluster: Cluster, topic:
 
 
 def test_progress_is_shown_until_a_move_is_cancelled(
-    run: Run, run_json: RunJson, cluster: Cluster, slow_topic: str
+    run: Run, run_json: RunJson, cluster: Cluster, large_topic: str
 ) -> None:
     assert run("reassign", "status").err == "no reassignments in progress\n"
-    assert run("reassign", "apply", "--topic", slow_topic, "--brokers", "3").status == 0
+    words = ("reassign", "apply", "--topic", large_topic, "--brokers", "3")
+    outcome = run(*words, "--throttle", "1")
+    assert outcome.status == 0
+    stays = "the throttle stays until `wirekafka reassign unthrottle`"
+    assert outcome.err.splitlines()[-1] == stays
 
     def copied() -> dict[str, Any] | None:
         [found] = run_json("reassign", "status")
         return found if found["copied"] else None
 
     found = cluster.wait_for(copied)
-    assert (found["topic"], found["adding"], found["removing"]) == (slow_topic, [3], [1])
+    assert (found["topic"], found["adding"], found["removing"]) == (large_topic, [3], [1])
     assert found["all_bytes"] > 8 * LARGE and 0 < found["copied"] < 1
-    [_, row] = table(run("reassign", "status", "--topic", slow_topic))
+    [_, row] = table(run("reassign", "status", "--topic", large_topic))
     assert row[-1].endswith("%")
     outcome = run("reassign", "status", "--wait", "--timeout", "0")
     assert outcome.status == 1
     assert outcome.err.splitlines()[-1] == "wirekafka: 1 partitions are not done after 0 s"
     assert re.match(r"0 of 1 partitions are done, \d+ of \d+ bytes", outcome.err)
     assert run("reassign", "cancel", "--topic", "other").err == "no reassignments in progress\n"
-    assert run_json("reassign", "cancel", "--all") == [
-        {"topic": slow_topic, "partition": 0, "replicas": [1]}
+    outcome = run("reassign", "cancel", "--all", "--json")
+    assert json.loads(outcome.out) == [{"topic": large_topic, "partition": 0, "replicas": [1]}]
+    remark = "brokers or topics are still throttled, until `wirekafka reassign unthrottle`\n"
+    assert outcome.err == run("reassign", "status", "--json").err == remark
+    assert [
+        (each["kind"], each["name"], each["option"].split(".")[0], each["value"])
+        for each in run_json("reassign", "unthrottle")
+    ] == [
+        ("topic", large_topic, "leader", "0:1"),
+        ("topic", large_topic, "follower", "0:3"),
+        *(("broker", broker, side, "1") for broker in "13" for side in ("leader", "follower")),
     ]
-    assert run_json("reassign", "status") == []
+    assert run("reassign", "unthrottle").err == "no throttles\n"
+    assert run("reassign", "status").err == "no reassignments in progress\n"
+
+
+def test_a_throttle_is_replaced_by_what_was_there_when_all_is_moved(
+    run: Run, run_json: RunJson, cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    throttled = "follower.replication.throttled."
+    run("configs", "alter", "topic", topic, "--set", f"{throttled}replicas=9:9")
+    run("configs", "alter", "broker", "2", "--set", f"{throttled}rate=12345678")
+    seen = []
+    follow = tested._follow
+
+    def see_and_follow(client: Client, *others: Any) -> None:
+        found = {each.name: each.options for each in find_throttles(client)}
+        seen.append((found[topic][f"{throttled}replicas"], found["2"][f"{throttled}rate"]))
+        follow(client, *others)
+
+    monkeypatch.setattr(tested, "_follow", see_and_follow)
+    words = ("reassign", "apply", "--topic", topic, "--brokers", "2", "--wait")
+    assert run(*words, "--throttle", "99999999").status == 0
+    assert seen == [("9:9,0:2,1:2,2:2,3:2", "99999999")]
+    assert [
+        (each["name"], each["option"], each["value"]) for each in run_json("reassign", "unthrottle")
+    ] == [(topic, f"{throttled}replicas", "9:9"), ("2", f"{throttled}rate", "12345678")]
+
+
+def test_a_wait_that_ends_early_says_that_the_throttle_stays(run: Run, large_topic: str) -> None:
+    words = ("reassign", "apply", "--topic", large_topic, "--brokers", "3", "--throttle", "1")
+    outcome = run(*words, "--wait", "--timeout", "0")
+    assert outcome.status == 1
+    assert outcome.err.splitlines()[-2:] == [
+        "the throttle stays until `wirekafka reassign unthrottle`",
+        "wirekafka: 1 partitions are not done after 0 s",
+    ]
+
+
+def test_moves_that_are_refused_leave_no_throttle(
+    run: Run, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise CliError("the reassignment: CLUSTER_AUTHORIZATION_FAILED")
+
+    monkeypatch.setattr(tested, "reassign", refuse)
+    outcome = run("reassign", "apply", "--topic", topic, "--brokers", "2", "--throttle", "5")
+    assert_refused(outcome, "CLUSTER_AUTHORIZATION_FAILED")
+    assert run("reassign", "unthrottle").err == "no throttles\n"
 
 
 def test_partitions_that_cannot_move_are_reported_and_others_move(

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,12 @@ from wirekafka.cli.output import (
     show_json,
     show_table,
 )
+from wirekafka.client.admin.move_throttle import (
+    find_throttles,
+    remove_throttles,
+    set_throttles,
+    throttle_moves,
+)
 from wirekafka.client.admin.reassignments import (
     PartitionFailure,
     Reassignment,
@@ -32,8 +39,10 @@ from wirekafka.client.admin.reassignments import (
 )
 from wirekafka.client.admin.replica_plan import BrokersOfPartitions, balanced
 from wirekafka.client.client import Client, CliError
+from wirekafka.client.configurations import TOPIC
 
 _STDIN = Path("-")
+_THROTTLED = "the throttle stays until `wirekafka reassign unthrottle`"
 _FILE_VERSION = 1
 _POLL_S = 0.5
 _PLAN_COLUMNS = ("topic", "partition", "current", "proposed")
@@ -68,6 +77,15 @@ IgnoreRacks = Annotated[
     bool, typer.Option("--ignore-racks", help="Do not spread replicas over racks.")
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Report the progress until all is done.")]
+Rate = Annotated[
+    int | None,
+    typer.Option(
+        "--throttle",
+        metavar="BYTES",
+        min=1,
+        help="Let each broker copy so many bytes a second at the most; removed after --wait.",
+    ),
+]
 Timeout = Annotated[
     float | None,
     typer.Option("--timeout", metavar="S", min=0, help="Wait so many seconds at the most."),
@@ -108,6 +126,7 @@ def apply(
     brokers: Brokers = None,
     replication_factor: Factor = None,
     ignore_racks: IgnoreRacks = False,
+    throttle: Rate = None,
     wait: Wait = False,
     timeout: Timeout = None,
     bootstrap: Bootstrap = BOOTSTRAP,
@@ -130,13 +149,22 @@ def apply(
             wanted = _read(file)
             current = current_assignment(client, sorted({topic for topic, _ in wanted}))
         changed = {each: wanted[each] for each in moved(current, wanted)}
-        failures = reassign(client, changed) if changed else []
+        before = [] if throttle is None else throttle_moves(client, current, changed, throttle)
+        try:
+            failures = reassign(client, changed) if changed else []
+        except CliError:
+            set_throttles(client, before)
+            raise
         failed = {(each.topic, each.partition) for each in failures}
         started = {each: brokers for each, brokers in changed.items() if each not in failed}
         _show_plan({each: current.get(each, []) for each in started}, started, as_json=as_json)
         note(_summary(current, {**current, **started}))
         if wait and started:
-            _wait(client, started, timeout)
+            _wait(client, started, timeout, is_throttled=bool(before))
+        if wait or not started:
+            set_throttles(client, before)
+        elif before:
+            note(_THROTTLED)
     _raise(failures)
 
 
@@ -162,6 +190,8 @@ def status(
             note("no reassignments in progress")
         if wait and found:
             _wait(client, {(each.topic, each.partition) for each in found}, timeout)
+        if wait or not found:
+            _remark_on_throttles(client)
 
 
 @app.command()
@@ -188,6 +218,8 @@ def cancel(
             if not partitions or each.partition in partitions
         ]
         failures = reassign(client, {(e.topic, e.partition): None for e in found}) if found else []
+        if found and not list_reassignments(client):
+            _remark_on_throttles(client)
     failed = {(each.topic, each.partition) for each in failures}
     rows = [
         (each.topic, each.partition, [b for b in each.replicas if b not in each.adding])
@@ -202,6 +234,29 @@ def cancel(
     else:
         note("no reassignments in progress")
     _raise(failures)
+
+
+@app.command()
+def unthrottle(
+    bootstrap: Bootstrap = BOOTSTRAP, command_config: CommandConfig = None, as_json: AsJson = False
+) -> None:
+    """Remove the throttles of all topics and brokers, and print them."""
+    with Client(bootstrap, command_config) as client:
+        found = find_throttles(client)
+        remove_throttles(client, found)
+    rows = [
+        ("topic" if each.kind == TOPIC else "broker", each.name, option, value)
+        for each in found
+        for option, value in each.options.items()
+        if value
+    ]
+    columns = ("kind", "name", "option", "value")
+    if as_json:
+        show_json([dict(zip(columns, row, strict=True)) for row in rows])
+    elif rows:
+        show_table(columns, rows)
+    else:
+        note("no throttles")
 
 
 def _current(client: Client, topics: Sequence[str] | None) -> BrokersOfPartitions:
@@ -292,6 +347,13 @@ def _ongoing(client: Client, topics: Sequence[str] | None) -> list[Reassignment]
     return [each for each in list_reassignments(client) if not topics or each.topic in topics]
 
 
+def _remark_on_throttles(client: Client) -> None:
+    """Say that there are throttles although nothing moves, to users who may see them."""
+    with suppress(CliError):
+        if find_throttles(client):
+            note("brokers or topics are still throttled, until `wirekafka reassign unthrottle`")
+
+
 def _status_row(found: Reassignment) -> tuple[Any, ...]:
     fraction = found.fraction
     return (
@@ -313,7 +375,25 @@ def _shown(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return (topic, partition, *brokers, copied, size, percent)
 
 
-def _wait(client: Client, partitions: Collection[tuple[str, int]], timeout_s: float | None) -> None:
+def _wait(
+    client: Client,
+    partitions: Collection[tuple[str, int]],
+    timeout_s: float | None,
+    *,
+    is_throttled: bool = False,
+) -> None:
+    """Wait for some partitions; an end by an error or Ctrl-C says that throttles stay."""
+    try:
+        _follow(client, partitions, timeout_s)
+    except BaseException:
+        if is_throttled:
+            note(_THROTTLED)
+        raise
+
+
+def _follow(
+    client: Client, partitions: Collection[tuple[str, int]], timeout_s: float | None
+) -> None:
     """Report the progress of some partitions, each time it changes, until all are done."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     reported = None
