@@ -29,10 +29,11 @@ from wirekafka.client.admin.features import newest_release
 from wirekafka.client.client import Client, CliError
 from wirekafka.errors import Error
 from wirekafka.log.checkpoints import uuid_text
+from wirekafka.protocol.describe_cluster import DescribeClusterResponse
 from wirekafka.protocol.describe_log_dirs import DescribeLogDirsResponse
 from wirekafka.protocol.describe_quorum import ReplicaState
 
-_BROKER_COLUMNS = ("broker", "address", "rack", "version", "state", "controller")
+_BROKER_COLUMNS = ("broker", "address", "rack", "version", "state")
 _QUORUM_COLUMNS = ("node", "role", "directory", "end", "lag", "caught_up_ms")
 _DIRECTORY_COLUMNS = ("broker", "directory", "state", "replicas", "size", "free", "total")
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -44,12 +45,13 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 def describe(
     bootstrap: Bootstrap = BOOTSTRAP, command_config: CommandConfig = None, as_json: AsJson = False
 ) -> None:
-    """Print the cluster's id and its brokers, and which of them is the controller for clients.
+    """Print the cluster's id, its brokers and the node that is the active controller.
 
     The version is the newest release of Kafka whose metadata.version the broker supports.
     """
     with Client(bootstrap, command_config) as client:
         cluster = describe_cluster(client)
+        controller = _controller(client, cluster)
         client.metadata([])
         rows = [
             (
@@ -58,17 +60,16 @@ def describe(
                 each.rack,
                 None if each.is_fenced else _version(client, each.broker_id),
                 "fenced" if each.is_fenced else "in service",
-                each.broker_id == cluster.controller_id,
             )
             for each in sorted(cluster.brokers, key=lambda each: each.broker_id)
         ]
     if as_json:
         brokers = [dict(zip(_BROKER_COLUMNS, row, strict=True)) for row in rows]
-        show_json({"cluster": cluster.cluster_id, "brokers": brokers})
+        show_json({"cluster": cluster.cluster_id, "controller": controller, "brokers": brokers})
         return
     count = f"{len(rows)} broker{'s' if len(rows) != 1 else ''}"
-    show_line(f"cluster {cluster.cluster_id}  {count}")
-    show_table(_BROKER_COLUMNS, [(*row[:-1], "yes" if row[-1] else "") for row in rows])
+    show_line(f"cluster {cluster.cluster_id}  {count}  controller {controller}")
+    show_table(_BROKER_COLUMNS, rows)
 
 
 @app.command()
@@ -166,6 +167,14 @@ def unregister(
 
 _OFFLINE = "offline"
 _BAD_STATES = (_OFFLINE, "failed")
+
+
+def _controller(client: Client, cluster: DescribeClusterResponse) -> int:
+    """The leader of the quorum; brokers name any of them as the controller to their clients."""
+    try:
+        return quorum_of(describe_quorum(client)).leader_id
+    except CliError:
+        return cluster.controller_id  # Of a cluster without a quorum, or for a user without rights.
 
 
 def _version(client: Client, broker: int) -> str | None:
