@@ -41,7 +41,7 @@ def test_commands_are_offered_by_their_beginnings(offered) -> None:
 
 
 def test_subcommands_and_their_options_are_offered(offered) -> None:
-    assert offered("reassign", "") == ["plan", "apply", "status", "cancel"]
+    assert offered("reassign", "") == ["plan", "apply", "status", "cancel", "unthrottle"]
     assert offered("quotas", "s") == ["set"]
     assert offered("quotas", "--") == ["--help"]
     assert offered("quotas", "set", "--u") == ["--user"]
@@ -98,7 +98,7 @@ def test_an_unknown_shell_is_refused_in_one_line(run: Run) -> None:
     ("line", "expected"),
     [
         ("wirekafka fea", ["features"]),
-        ("wirekafka reassign ", ["plan", "apply", "status", "cancel"]),
+        ("wirekafka reassign ", ["plan", "apply", "status", "cancel", "unthrottle"]),
         ("wirekafka elect -b localhost:9092 --uncl", ["--unclean"]),
         ("wirekafka serve --mirror-t", ["--mirror-topics"]),
         ("wirekafka elect --topic ", []),
