@@ -1,4 +1,4 @@
-"""The commands in docs/how-to/use-all-cores.md work as written, with Kafka's tools and broker."""
+"""The commands in docs/how-to/use-all-cores.md work as written, with Kafka's broker too."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ TEXT = (Path(__file__).resolve().parent.parent / "docs" / "how-to" / "use-all-co
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
 READY = "wirekafka ready: "
 RECORDS = 400
-TOOLS = ("kafka-reassign-partitions", "kafka-cluster")
 
 
 class Reader:
     """Somebody who follows the document: in a directory of their own, on free ports."""
 
-    def __init__(self, directory: Path, tools: JavaTools):
+    def __init__(self, directory: Path):
         self.directory = directory
         first, *_ = free_ports(4)
         controller, elsewhere = free_ports(2)
@@ -42,8 +41,6 @@ class Reader:
         programs = directory / "bin"
         programs.mkdir()
         _write_script(programs / "wirekafka", [sys.executable, "-m", "wirekafka"])
-        for name in TOOLS:
-            _write_script(programs / f"{name}.sh", tools.command(name))
         self.environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
 
     def run(self, block: str) -> None:
@@ -136,8 +133,8 @@ def apache_kafka(directory: Path, properties: str) -> Iterator[None]:
 
 
 @pytest.fixture
-def reader(tmp_path: Path, java_tools: JavaTools) -> Iterator[Reader]:
-    reader = Reader(tmp_path, java_tools)
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    reader = Reader(tmp_path)
     try:
         yield reader
     finally:
@@ -186,4 +183,4 @@ def test_brokers_are_added_loaded_and_moved_to_other_machines(
         eventually(lambda: brokers(reader.bootstrap) == {1, 2, 3}, timeout_s=90)
         eventually(lambda: leaders(reader.bootstrap) == {1, 2, 3}, timeout_s=60)
         assert read(reader.bootstrap, "second") == expected
-    java_tools.run("kafka-cluster", "unregister", "--bootstrap-server", reader.bootstrap, "-i", "3")
+    reader.run(f"wirekafka cluster unregister 3 -b {reader.bootstrap}")

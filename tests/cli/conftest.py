@@ -40,9 +40,14 @@ def bootstrap(data_directory: Path) -> Iterator[str]:
 @pytest.fixture
 def run(bootstrap: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> Run:
     """`run("topics", "list")`; `given` is what the command reads."""
-    monkeypatch.setenv("WIREKAFKA_BOOTSTRAP", bootstrap)
+    return command_line(bootstrap, monkeypatch, capfdbinary)
+
+
+def command_line(bootstrap: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> Run:
+    """The function that runs commands on the cluster at `bootstrap`."""
 
     def run(*words: str, given: str = "") -> Outcome:
+        monkeypatch.setenv("WIREKAFKA_BOOTSTRAP", bootstrap)
         source, sink = os.pipe()
         os.write(sink, given.encode())
         os.close(sink)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_ports
 from wirekafka import __version__
 from wirekafka.cli.main import COMMANDS
 
@@ -95,6 +96,13 @@ def test_a_closed_port_is_one_line(run):
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         outcome = run("topics", "list", "-b", f"127.0.0.1:{port}")
+    assert outcome.err == f"wirekafka: cannot connect to 127.0.0.1:{port}: Connection refused\n"
+
+
+@pytest.mark.parametrize("words", [["-b"], ["--bootstrap-server"], []])
+def test_the_console_takes_bootstrap_brokers_as_other_commands_or_by_itself(run, words):
+    [port] = free_ports(1)
+    outcome = run("console", "--port", "0", *words, f"127.0.0.1:{port}")
     assert outcome.err == f"wirekafka: cannot connect to 127.0.0.1:{port}: Connection refused\n"
 
 

@@ -7,14 +7,14 @@ import pytest
 
 from tests.console.hanging import ORPHAN, leave_hanging
 from wirekafka import Broker
-from wirekafka.client.client import Client, CliError
-from wirekafka.console.pages import transactions as tested
-from wirekafka.console.pages.transactions import (
+from wirekafka.client.admin import transactions as tested
+from wirekafka.client.admin.transactions import (
     abort,
     describe_transaction,
     list_transactions,
     producers,
 )
+from wirekafka.client.client import Client, CliError
 
 
 @pytest.fixture

@@ -265,7 +265,6 @@ PASSING: Mapping[str, str] = {
     "console/search.py": "SearchProgress.failed Search._failed",
     "console/subject_reads.py": "SeenIds.ids",
     "console/value_decoder.py": "ValueDecoder._unusable",
-    "console/pages/transactions.py": "TransactionRow.partitions Transactions.failed",
     "coordinator/transactions/broker_queues.py": "_Queue.waiting BrokerQueues._queues",
     "coordinator/transactions/completion.py": "Completion._remaining",
     "coordinator/groups/assignment.py": "Target._added Target._buckets",

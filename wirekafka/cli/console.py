@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from wirekafka.cli.output import CommandConfig
+from wirekafka.cli.output import BOOTSTRAP, Bootstrap, CommandConfig
 from wirekafka.cli.tables import CatalogName, CatalogProperties, Namespace, table_place
 from wirekafka.client.client import Client, CliError
 from wirekafka.config.address import Address
@@ -17,13 +17,12 @@ from wirekafka.server.equal_lines import EqualLines
 
 
 def command(
-    bootstrap: Annotated[
-        str,
-        typer.Argument(
-            envvar="WIREKAFKA_BOOTSTRAP", metavar="HOST:PORT[,...]", help="Bootstrap brokers."
-        ),
-    ],
+    address: Annotated[
+        str | None,
+        typer.Argument(metavar="[HOST:PORT[,...]]", help="Bootstrap brokers, in place of -b."),
+    ] = None,
     *,
+    bootstrap: Bootstrap = BOOTSTRAP,
     port: Annotated[
         int, typer.Option(metavar="PORT", help="Where to serve; 0: a free one.")
     ] = 8080,
@@ -80,7 +79,7 @@ def command(
     if tables is not None:
         place = table_place(tables, namespace, catalog_name, catalog_properties)
     settings = ConsoleSettings(
-        bootstrap=bootstrap,
+        bootstrap=address or bootstrap,
         address=Address(host, port),
         config=config,
         allow_changes=allow_changes,
@@ -91,7 +90,7 @@ def command(
     )
     registry_of(settings)  # A URL that is none is reported now, not to the first visitor.
     if not settings.asks_for_login:
-        with Client(bootstrap, settings.config) as client:
+        with Client(settings.bootstrap, settings.config) as client:
             client.any()
     server = console_server(settings, Sampler)
     server.serve(lambda: print(f"wirekafka console: http://{server.address}/", flush=True))

@@ -31,6 +31,22 @@ COMMANDS = {
         "List, show, register, check and delete schemas of a registry.",
     ),
     "quotas": ("wirekafka.cli.quotas", "List, set and remove quotas."),
+    "acls": ("wirekafka.cli.admin.acls", "List, add and remove ACLs."),
+    "users": ("wirekafka.cli.admin.users", "List, add and remove users with SCRAM passwords."),
+    "cluster": (
+        "wirekafka.cli.admin.cluster",
+        "Describe brokers, the quorum and disks; unregister brokers.",
+    ),
+    "features": ("wirekafka.cli.admin.features", "List features, and change their levels."),
+    "elect": ("wirekafka.cli.admin.elect", "Elect leaders of partitions."),
+    "reassign": (
+        "wirekafka.cli.admin.reassign",
+        "Move partitions to other brokers: plan, apply, status, cancel.",
+    ),
+    "transactions": (
+        "wirekafka.cli.admin.transactions",
+        "List and describe transactions, find and abort hanging ones.",
+    ),
     "console": ("wirekafka.cli.console", "Serve web pages about a Kafka cluster."),
     "schema-registry": (
         "wirekafka.cli.schema_registry",
@@ -64,12 +80,17 @@ COMMANDS = {
         "Produce the records of a log directory or a store again, at their pace.",
     ),
     "dump-log": ("wirekafka.cli.dump_log", "Print the batches and records of a log file."),
+    "completion": ("wirekafka.cli.shell.completion", "Print a script of completion for a shell."),
 }
+_COMPLETE = "_WIREKAFKA_COMPLETE"
+"""Set by the scripts of completion, which ask for the words that may stand next."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command line and exit: 0 for success, 1 for a failure, 2 for wrong usage."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if _COMPLETE in os.environ:
+        sys.exit(_guarded(lambda: _complete(words)))
     # A broker must be up within 0.3 s; the command-line library alone takes a third of that.
     if words[:1] == ["serve"]:
         sys.exit(_guarded(lambda: _serve(words[1:])))
@@ -77,6 +98,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"wirekafka {__version__}")
         sys.exit(0)
     sys.exit(_guarded(lambda: build(words)(words, prog_name="wirekafka")))
+
+
+def _complete(words: Sequence[str]) -> None:
+    from wirekafka.cli.shell.candidates import CommandTree, show_candidates
+
+    tree = CommandTree(
+        {name: summary for name, (_, summary) in COMMANDS.items()},
+        build,
+        lambda: import_module(COMMANDS["serve"][0]).options(),
+    )
+    show_candidates(words, tree)
 
 
 def _serve(words: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from wirekafka.cli import shortcuts
 from wirekafka.cli.cluster_directory import has_cluster
+from wirekafka.cli.shell.help_layout import HelpLayout
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.unsupported_options import refuse_unsupported
 from wirekafka.config.loggers import REQUEST_LOGGER
@@ -131,12 +132,18 @@ def configuration(arguments: argparse.Namespace) -> BrokerConfig:
     return config
 
 
+def options() -> list[argparse.Action]:
+    """The options of the command, with their names and what they do."""
+    return [each for each in _parser()._actions if each.help != argparse.SUPPRESS]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="wirekafka serve",
         description="Run a broker; no configuration is needed.",
         epilog="Settings, strongest first: --set, KAFKA_* in the environment, --config, defaults."
         " An option such as --listen that contradicts one of them is refused.",
+        formatter_class=HelpLayout,
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="a server.properties file")
     parser.add_argument("--data", metavar="DIR", help=f"the data directory (default: {_DATA})")

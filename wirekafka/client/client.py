@@ -113,6 +113,14 @@ class BrokerConnection:
         """The level at which the cluster has a feature; 0 without it."""
         return self._features.get(feature, 0)
 
+    def finalized_levels(self) -> dict[str, int]:
+        """The levels of all features that the cluster has."""
+        return dict(self._features)
+
+    def supported_levels(self) -> dict[str, tuple[int, int]]:
+        """The lowest and the highest level of each feature that the broker supports."""
+        return dict(self._supported_features)
+
     def post(self, request: Request, *, most: int | None = None) -> None:
         """Send a request that gets no response (produce with acks 0)."""
         version = self.version_of(type(request), most)
@@ -159,6 +167,10 @@ class BrokerConnection:
         check(response.error_code, f"{self.address}")
         self._features = {
             feature.name: feature.max_version_level for feature in response.finalized_features
+        }
+        self._supported_features = {
+            feature.name: (feature.min_version, feature.max_version)
+            for feature in response.supported_features
         }
         return {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
 

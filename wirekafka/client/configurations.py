@@ -24,6 +24,8 @@ SOURCES = {
     8: "group",
 }
 DEFAULT_SOURCE = 5
+_OWN_SOURCES = (1, 2)
+"""The sources of values that are set for one topic or one broker, at run time."""
 
 Entry = DescribeConfigsResponse.Result.ResourceResult
 
@@ -48,6 +50,31 @@ def described(
     [result] = _owner(client, kind, name).send(request, DescribeConfigsResponse).results
     check(result.error_code, name, result.error_message)
     return sorted(result.configs, key=lambda entry: entry.name)
+
+
+def values_of(
+    client: Client, kind: int, names: Sequence[str], options: Sequence[str]
+) -> dict[str, dict[str, str | None]]:
+    """The values of some options, by the topics or brokers for which they are set. CliError."""
+    found: dict[str, dict[str, str | None]] = {name: {} for name in names}
+    # A broker answers for itself only, and for any number of topics.
+    for some in [[name] for name in names] if kind == BROKER else [list(names)] if names else []:
+        resources = [
+            DescribeConfigsRequest.Resource(
+                resource_type=kind, resource_name=name, configuration_keys=list(options)
+            )
+            for name in some
+        ]
+        request = DescribeConfigsRequest(resources=resources)
+        response = _owner(client, kind, some[0]).send(request, DescribeConfigsResponse)
+        for result in response.results:
+            check(result.error_code, result.resource_name, result.error_message)
+            found[result.resource_name] = {
+                each.name: each.value
+                for each in result.configs
+                if each.config_source in _OWN_SOURCES
+            }
+    return found
 
 
 def alter_configs(client: Client, kind: int, name: str, changes: Mapping[str, str | None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from wirekafka.client.admin.cluster import log_directories
 from wirekafka.client.client import Client, CliError, check
 from wirekafka.console.render import now_ms
 from wirekafka.console.source import (
@@ -16,7 +17,6 @@ from wirekafka.console.source import (
     Unsynced,
 )
 from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.protocol.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -89,14 +89,11 @@ def oldest_transaction(client: Client, brokers: Iterable[int]) -> Known[OpenTran
 def disks(client: Client, broker_id: int) -> Known[Sequence[DirectorySample]]:
     """The log directories of a broker whose address the client knows."""
     try:
-        response = client.node(broker_id).send(
-            DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
-        )
-        check(response.error_code, f"broker {broker_id}")
+        directories = log_directories(client, broker_id)
     except CliError as error:
         return Unknown(str(error))
     found = []
-    for each in response.results:
+    for each in directories:
         sizes = [part.partition_size for topic in each.topics for part in topic.partitions]
         failure = f"error {each.error_code}" if each.error_code else None
         found.append(

@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from wirekafka.client.admin.acls import NoAuthorizer, list_acls
+from wirekafka.client.admin.users import ScramUser, list_users
 from wirekafka.client.client import Client, CliError, check
 from wirekafka.console.pages.page import Page, PageView, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import Known, Unknown
-from wirekafka.errors import Error
-from wirekafka.protocol.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from wirekafka.protocol.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from wirekafka.protocol.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsRequest,
-    DescribeUserScramCredentialsResponse,
-)
-from wirekafka.security.acl import Operation, PatternType, Permission, ResourceType, of_code
 
 LINK = ("ACLs and users", "/acls", "a")
-
-_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 class AclRow(NamedTuple):
@@ -36,14 +29,6 @@ class AclRow(NamedTuple):
     pattern: str
     name: str
     host: str
-
-
-class User(NamedTuple):
-    """A user with a SCRAM password."""
-
-    name: str
-    mechanism: str
-    iterations: int
 
 
 class Quota(NamedTuple):
@@ -73,50 +58,31 @@ def show(visit: Visit) -> PageView:
 
 
 def _rules(client: Client) -> Known[Sequence[AclRow]]:
-    every = DescribeAclsRequest(
-        resource_type_filter=ResourceType.ANY,
-        resource_name_filter=None,
-        pattern_type_filter=PatternType.ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=Operation.ANY,
-        permission_type=Permission.ANY,
-    )
     try:
-        response = client.send(every, DescribeAclsResponse)
-        if response.error_code == Error.SECURITY_DISABLED:
-            return Unknown("The brokers have no authorizer: everybody may do everything.")
-        check(response.error_code, "ACLs", response.error_message)
+        acls = list_acls(client)
+    except NoAuthorizer:
+        return Unknown("The brokers have no authorizer: everybody may do everything.")
     except CliError as error:
         return Unknown(str(error))
     return [
         AclRow(
             acl.principal,
-            of_code(Permission, acl.permission_type).name.capitalize(),
-            of_code(Operation, acl.operation).name,
-            of_code(ResourceType, resource.resource_type).label,
-            of_code(PatternType, resource.pattern_type).name.lower(),
-            resource.resource_name,
+            acl.permission.name.capitalize(),
+            acl.operation.name,
+            acl.resource_type.label,
+            acl.pattern_type.name.lower(),
+            acl.resource_name,
             acl.host,
         )
-        for resource in response.resources
-        for acl in resource.acls
+        for acl in acls
     ]
 
 
-def _users(client: Client) -> Known[Sequence[User]]:
+def _users(client: Client) -> Known[Sequence[ScramUser]]:
     try:
-        response = client.send(
-            DescribeUserScramCredentialsRequest(users=None), DescribeUserScramCredentialsResponse
-        )
-        check(response.error_code, "users", response.error_message)
+        return list_users(client)
     except CliError as error:
         return Unknown(str(error))
-    return sorted(
-        User(each.user, _MECHANISMS.get(info.mechanism, "unknown"), info.iterations)
-        for each in response.results
-        for info in each.credential_infos
-    )
 
 
 def _quotas(client: Client) -> Known[Sequence[Quota]]:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.admin.cluster import Quorum, describe_cluster, describe_quorum, quorum_of
+from wirekafka.client.client import Client, CliError
 from wirekafka.console.pages.page import Page, PageView, Visit
 from wirekafka.console.render import now_ms
 from wirekafka.console.source import Known, Unknown
 from wirekafka.console.summary import disks
-from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from wirekafka.protocol.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 
 LINK = ("Brokers", "/brokers", "b")
-
-_METADATA = "__cluster_metadata"
-_FENCED = 2
-"""From this version on, DescribeCluster can list fenced brokers."""
 
 
 def show(visit: Visit) -> PageView:
     """All brokers and controllers."""
     client = visit.client
-    cluster = client.send(_every_broker(client), DescribeClusterResponse)
-    check(cluster.error_code, "the cluster", cluster.error_message)
+    cluster = describe_cluster(client)
     client.metadata([])
     values = {
         "title": "Brokers",
@@ -35,25 +29,11 @@ def show(visit: Visit) -> PageView:
     return PageView("brokers.html", values)
 
 
-def _every_broker(client: Client) -> DescribeClusterRequest:
-    """Fenced brokers included, where the broker knows that request."""
-    is_known = client.any().version_of(DescribeClusterRequest) >= _FENCED
-    return DescribeClusterRequest(include_fenced_brokers=is_known)
-
-
-def _quorum(client: Client) -> Known[DescribeQuorumResponse.TopicData.PartitionData]:
-    topic = DescribeQuorumRequest.TopicData
-    request = DescribeQuorumRequest(
-        topics=[topic(topic_name=_METADATA, partitions=[topic.PartitionData(partition_index=0)])]
-    )
+def _quorum(client: Client) -> Known[Quorum]:
     try:
-        response = client.send(request, DescribeQuorumResponse)
-        check(response.error_code, "the quorum", response.error_message)
-        partition = response.topics[0].partitions[0]
-        check(partition.error_code, "the quorum", partition.error_message)
-    except (CliError, IndexError) as error:
-        return Unknown(str(error) or "The quorum is not described.")
-    return partition
+        return quorum_of(describe_quorum(client))
+    except CliError as error:
+        return Unknown(str(error))
 
 
 ENTRIES = (Page("/brokers", show),)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
-from wirekafka.console.pages.tables import table
-from wirekafka.console.pages.topics import described
-from wirekafka.console.pages.transactions import (
+from wirekafka.client.admin.transactions import (
     NotFound,
     OpenProducer,
     TransactionRow,
@@ -16,6 +13,9 @@ from wirekafka.console.pages.transactions import (
     list_transactions,
     producers,
 )
+from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
+from wirekafka.console.pages.tables import table
+from wirekafka.console.pages.topics import described
 from wirekafka.console.render import now_ms
 from wirekafka.visible_text import visible
 

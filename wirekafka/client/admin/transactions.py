@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from wirekafka.client.client import Client, CliError, check
-from wirekafka.coordinator.routing import TopicPartition
 from wirekafka.errors import Error
 from wirekafka.protocol.describe_producers import (
     DescribeProducersRequest,
@@ -19,12 +18,16 @@ from wirekafka.protocol.describe_transactions import (
     DescribeTransactionsResponse,
 )
 from wirekafka.protocol.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from wirekafka.protocol.metadata import MetadataResponse
 from wirekafka.protocol.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 ACTIVE = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 """The states in which a transaction has not ended."""
 MOST_DESCRIBED = 2_000
 _AT_ONCE = 500
+_NOBODY = -1
+
+TopicPartition: TypeAlias = tuple[str, int]
 
 
 class NotFound(CliError):
@@ -93,6 +96,15 @@ class OpenProducer:
         return found is None or not found.is_active or self.partition not in found.partitions
 
 
+@dataclass(slots=True)
+class HangingTransactions:
+    """The result of a search for hanging transactions."""
+
+    producers: list[OpenProducer] = field(default_factory=list)
+    leaderless: list[TopicPartition] = field(default_factory=list)
+    """Partitions without a leader, in which nothing could be looked for."""
+
+
 def list_transactions(client: Client, *, ended: bool = False) -> Transactions:
     """The transactions of all coordinators; with `ended`, completed transactions too."""
     found = Transactions()
@@ -132,18 +144,31 @@ def producers(client: Client, topic: str, partitions: Iterable[int] = ()) -> lis
         raise CliError(f"no topic {topic}")
     check(shape.error_code, f"topic {topic}")
     wanted = set(partitions)
-    by_leader: dict[int, list[int]] = {}
-    for each in shape.partitions:
-        if each.leader_id >= 0 and (not wanted or each.partition_index in wanted):
-            by_leader.setdefault(each.leader_id, []).append(each.partition_index)
+    if missing := wanted - {each.partition_index for each in shape.partitions}:
+        raise CliError(f"topic {topic} has no partition {', '.join(map(str, sorted(missing)))}")
     found: list[OpenProducer] = []
-    for leader, indexes in by_leader.items():
-        at_leader = list(_producers_at(client, leader, topic, indexes))
-        _find_transactions(client, [each for each in at_leader if each.is_open])
-        hanging = {each.partition[1] for each in at_leader if each.is_hanging}
-        _confirm(at_leader, list(_producers_at(client, leader, topic, sorted(hanging))))
-        found += at_leader
+    for leader, led in _by_leader([shape], wanted).items():
+        if leader == _NOBODY:
+            continue
+        found += _examined(client, leader, led)
     found.sort(key=lambda each: (not each.is_open, each.partition, each.producer_id))
+    return found
+
+
+def find_hanging(client: Client, topics: Sequence[str] | None = None) -> HangingTransactions:
+    """The hanging transactions in some topics, or in all, sorted by partition. Raises CliError."""
+    shapes = client.metadata(topics).topics
+    for shape in shapes:
+        if shape.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
+            raise CliError(f"no topic {shape.name}")
+        check(shape.error_code, f"topic {shape.name}")
+    by_leader = _by_leader(shapes)
+    found = HangingTransactions()
+    for topic, indexes in by_leader.pop(_NOBODY, {}).items():
+        found.leaderless += [(topic, index) for index in sorted(indexes)]
+    for leader, led in by_leader.items():
+        found.producers += [each for each in _examined(client, leader, led) if each.is_hanging]
+    found.producers.sort(key=lambda each: (each.partition, each.producer_id))
     return found
 
 
@@ -238,26 +263,56 @@ def _fill(found: TransactionRow, state: DescribeTransactionsResponse.Transaction
     )
 
 
+def _by_leader(
+    shapes: Iterable[MetadataResponse.Topic], wanted: Collection[int] = ()
+) -> dict[int, dict[str, list[int]]]:
+    """The partitions of topics, all or the wanted, by leader and topic; _NOBODY for no leader."""
+    found: dict[int, dict[str, list[int]]] = {}
+    for shape in shapes:
+        for each in shape.partitions:
+            if not wanted or each.partition_index in wanted:
+                led = found.setdefault(max(_NOBODY, each.leader_id), {})
+                led.setdefault(shape.name or "", []).append(each.partition_index)
+    return found
+
+
+def _examined(client: Client, leader: int, led: Mapping[str, list[int]]) -> list[OpenProducer]:
+    """The active producers of a leader's partitions; an open producer has its transaction."""
+    found = list(_producers_at(client, leader, led))
+    _find_transactions(client, [each for each in found if each.is_open])
+    hanging: dict[str, set[int]] = {}
+    for each in found:
+        if each.is_hanging:
+            hanging.setdefault(each.partition[0], set()).add(each.partition[1])
+    again = {topic: sorted(indexes) for topic, indexes in hanging.items()}
+    _confirm(found, list(_producers_at(client, leader, again)))
+    return found
+
+
 def _producers_at(
-    client: Client, leader: int, topic: str, indexes: list[int]
+    client: Client, leader: int, led: Mapping[str, list[int]]
 ) -> Iterator[OpenProducer]:
-    if not indexes:
+    if not led:
         return
-    wanted = DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=indexes)
-    request = DescribeProducersRequest(topics=[wanted])
-    response = client.node(leader).send(request, DescribeProducersResponse)
-    for found in (each for topic in response.topics for each in topic.partitions):
-        check(found.error_code, f"{topic}-{found.partition_index}", found.error_message)
-        for each in found.active_producers:
-            yield OpenProducer(
-                (topic, found.partition_index),
-                each.producer_id,
-                each.producer_epoch,
-                each.coordinator_epoch,
-                each.last_sequence,
-                each.last_timestamp,
-                each.current_txn_start_offset,
-            )
+    kind = DescribeProducersRequest.TopicRequest
+    wanted = [kind(name=name, partition_indexes=indexes) for name, indexes in led.items()]
+    response = client.node(leader).send(
+        DescribeProducersRequest(topics=wanted), DescribeProducersResponse
+    )
+    for topic in response.topics:
+        for found in topic.partitions:
+            partition = (topic.name, found.partition_index)
+            check(found.error_code, f"{topic.name}-{found.partition_index}", found.error_message)
+            for each in found.active_producers:
+                yield OpenProducer(
+                    partition,
+                    each.producer_id,
+                    each.producer_epoch,
+                    each.coordinator_epoch,
+                    each.last_sequence,
+                    each.last_timestamp,
+                    each.current_txn_start_offset,
+                )
 
 
 def _confirm(found: list[OpenProducer], afterwards: list[OpenProducer]) -> None:

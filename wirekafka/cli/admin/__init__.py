@@ -1,0 +1,1 @@
+"""Commands that administer a cluster: ACLs, users, features, elections, reassignments."""

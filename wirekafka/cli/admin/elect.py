@@ -1,0 +1,106 @@
+"""`wirekafka elect`: elections of the leaders of partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from wirekafka.cli.output import (
+    BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    CommandConfig,
+    note,
+    show_json,
+    show_table,
+)
+from wirekafka.client.admin.elections import LeaderChoice, LeaderResult, elect_leaders
+from wirekafka.client.client import Client, CliError, check
+from wirekafka.errors import Error
+
+_COLUMNS = ("topic", "partition", "result")
+
+
+def command(
+    *,
+    topics: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="A topic; may be repeated."),
+    ] = None,
+    partitions: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--partition", "-p", metavar="N", help="Of the only topic; all if none is given."
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All partitions of all topics.")] = False,
+    unclean: Annotated[
+        bool,
+        typer.Option(
+            "--unclean",
+            help="Of partitions without any replica in sync: another leads, and records are lost.",
+        ),
+    ] = False,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    command_config: CommandConfig = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give partitions their preferred leader, the first of their replicas.
+
+    Partitions that have it already are reported so; with --all, they are left out. The exit status
+    is 1 if an election failed.
+    """
+    if bool(topics) == every:
+        raise CliError("of which partitions? give --topic, or --all")
+    if partitions and len(topics or ()) != 1:
+        raise CliError("--partition needs one --topic")
+    choice = LeaderChoice.UNCLEAN if unclean else LeaderChoice.PREFERRED
+    with Client(bootstrap, command_config) as client:
+        wanted = None if every else _wanted(client, topics or (), partitions)
+        results = elect_leaders(client, choice, wanted)
+    failures = []
+    rows = []
+    for each in results:
+        failure = _failure(each)
+        failures += [failure] if failure else []
+        rows.append((each.topic, each.partition, _word(each, failure)))
+    if as_json:
+        show_json([dict(zip(_COLUMNS, row, strict=True)) for row in rows])
+    elif rows:
+        show_table(_COLUMNS, rows)
+    else:
+        note("no partition needed an election")
+    if failures:
+        raise CliError("; ".join(failures))
+
+
+def _wanted(
+    client: Client, topics: Sequence[str], partitions: Sequence[int] | None
+) -> dict[str, list[int]]:
+    if partitions:
+        return {topics[0]: sorted(set(partitions))}
+    found = {}
+    for topic in client.metadata(topics).topics:
+        if topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
+            raise CliError(f"no topic {topic.name}")
+        check(topic.error_code, f"topic {topic.name}")
+        found[topic.name or ""] = [each.partition_index for each in topic.partitions]
+    return found
+
+
+def _failure(result: LeaderResult) -> str | None:
+    if not result.was_needed:
+        return None
+    try:
+        check(result.error_code, f"{result.topic}-{result.partition}", result.message)
+    except CliError as error:
+        return str(error)
+    return None
+
+
+def _word(result: LeaderResult, failure: str | None) -> str:
+    if failure:
+        return "failed"
+    return "elected" if result.was_needed else "not needed"

@@ -1,0 +1,1 @@
+"""Completion of command lines by shells: the scripts, and the words that these ask for."""
