@@ -73,8 +73,8 @@ def _outside(
             subject=f"group {group.name}",
             problem=f"its committed offsets are up to {max(above.values())} above the log end, in"
             f" {listed(above)}: the topic was made again, or records were lost",
-            advice="Find out which; then `wirekafka groups reset-offsets` with --to earliest or"
-            " --to latest, because new records are skipped or read by auto.offset.reset.",
+            advice="Find out which of both; then `wirekafka groups reset-offsets` with --to earliest"
+            " or --to latest: without it new records below these offsets may be skipped.",
             passing=True,
         )
 
@@ -82,7 +82,7 @@ def _outside(
 def _without_members(
     group: GroupFacts, known: Mapping[TopicPartition, PartitionFacts]
 ) -> Iterator[Finding]:
-    lag = sum(max(each.end_offset - group.offsets[key], 0) for key, each in known.items())
+    lag = sum(max(_end(each) - group.offsets[key], 0) for key, each in known.items())
     if group.state == "Empty" and lag:
         yield Finding(
             check="group-without-members",
@@ -125,6 +125,12 @@ def _deleted_soon(
                 advice="Raise retention.ms or retention.bytes of the topic now, with"
                 " `wirekafka topics alter`, and let the group catch up.",
             )
+
+
+def _end(partition: PartitionFacts) -> int:
+    """The end for readers of committed records, who wait for open transactions."""
+    has_stable = partition.stable_offset >= 0
+    return partition.stable_offset if has_stable else partition.end_offset
 
 
 def _due_by_size(partition: PartitionFacts, topic: TopicFacts, unread: int) -> int:

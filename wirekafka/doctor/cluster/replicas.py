@@ -30,7 +30,7 @@ def check_replication_factors(facts: ClusterFacts) -> Iterator[Finding]:
                 check="min-isr-above-replicas",
                 severity=Severity.ERROR,
                 subject=f"topic {topic.name}",
-                problem=f"min.insync.replicas is {wanted}, and it has {factor} replicas:"
+                problem=f"min.insync.replicas is {wanted}, and its replication factor {factor}:"
                 " producers with acks=all never succeed",
                 advice=f"`wirekafka topics alter {topic.name} --config min.insync.replicas="
                 f"{max(factor - 1, 1)}`, or add replicas with `kafka-reassign-partitions.sh`.",
