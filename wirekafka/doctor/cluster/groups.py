@@ -73,8 +73,8 @@ def _outside(
             subject=f"group {group.name}",
             problem=f"its committed offsets are up to {max(above.values())} above the log end, in"
             f" {listed(above)}: the topic was made again, or records were lost",
-            advice="Find out which of both; then `wirekafka groups reset-offsets` with --to earliest"
-            " or --to latest: without it new records below these offsets may be skipped.",
+            advice="Find out which of both; then `wirekafka groups reset-offsets` with --to"
+            " earliest or --to latest: without it new records below these offsets may be skipped.",
             passing=True,
         )
 
