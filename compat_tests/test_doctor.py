@@ -27,6 +27,7 @@ from wirekafka.cli.main import main
 from wirekafka.client.client import Client
 from wirekafka.client.transactions import TransactionalProducer
 from wirekafka.codec.record import Record
+from wirekafka.doctor.cluster import disks
 from wirekafka.doctor.data.examination import examine_data
 
 FIRST, SECOND = 1, 2
@@ -152,8 +153,16 @@ def key_stores(authority: Authority) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+@pytest.fixture(autouse=True)
+def enough_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of the tests may be nearly full."""
+    monkeypatch.setattr(disks, "NEARLY_FULL", 0)
+
+
 @pytest.fixture
 def doctor(capfd: pytest.CaptureFixture[str]) -> Doctor:
+    """Runs the command, and looks again soon."""
+
     def run(target: str, *words: str) -> Report:
         capfd.readouterr()
         with pytest.raises(SystemExit) as ended:

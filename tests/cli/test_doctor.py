@@ -19,6 +19,7 @@ from wirekafka.cli.main import main
 from wirekafka.client.client import Client
 from wirekafka.client.transactions import TransactionalProducer
 from wirekafka.codec.record import Record
+from wirekafka.doctor.cluster import disks
 from wirekafka.testing import Allow
 
 
@@ -42,6 +43,7 @@ Command = Callable[..., Outcome]
 def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs the command with words, and returns what it printed."""
     monkeypatch.delenv("WIREKAFKA_BOOTSTRAP", raising=False)
+    monkeypatch.setattr(disks, "NEARLY_FULL", 0)  # The disk of the tests may be.
 
     def run(*words: str) -> Outcome:
         with pytest.raises(SystemExit) as ended:

@@ -13,6 +13,7 @@ from tests.doctor.planted import Planted, now_ms
 from tests.doctor.planted_data import IN_DIRECTORIES
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
+from wirekafka.doctor.cluster import disks
 from wirekafka.doctor.data.examination import examine_data
 from wirekafka.doctor.data.facts import DirectoryFiles, NodeFiles
 from wirekafka.doctor.data.identities import check_state
@@ -38,8 +39,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture
-def paths(node: Sequence[Path], tmp_path: Path) -> list[Path]:
+def paths(node: Sequence[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """A copy of the directories of the node."""
+    monkeypatch.setattr(disks, "NEARLY_FULL", 0)  # The disk of the tests may be.
     copies = [tmp_path / path.name for path in node]
     for path, copy in zip(node, copies, strict=True):
         shutil.copytree(path, copy)
@@ -66,7 +68,10 @@ def test_a_planted_fault_is_found(
     assert planted.advice in found.advice
 
 
-def test_a_node_that_runs_is_in_use_and_goes_on(tmp_path: Path) -> None:
+def test_a_node_that_runs_is_in_use_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disks, "NEARLY_FULL", 0)
     with wirekafka.Broker(tmp_path / "data") as broker:
         found = examined([tmp_path / "data"])
         assert [each.check for each in found] == ["not-checked", "in-use"]

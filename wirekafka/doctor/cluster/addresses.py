@@ -40,7 +40,8 @@ def check_answers(facts: ClusterFacts) -> Iterator[Finding]:
             subject=f"{subject}: {each.about}",
             problem=f"not checked: {each.reason}",
             advice="Give the user of --command-config DESCRIBE and DESCRIBE_CONFIGS on the cluster,"
-            " on all topics, groups and transactional ids; or look into the broker's log.",
+            " on all topics, groups and transactional ids, and READ on topics; or look into the"
+            " broker's log.",
         )
 
 

@@ -235,9 +235,10 @@ class BrokerSurvey:
             ]
         )
         response = connection.send(request, DescribeProducersResponse)
+        codes = {}
         for topic in response.topics:
             for each in topic.partitions:
-                check(each.error_code, f"{topic.name}-{each.partition_index}", each.error_message)
+                codes[f"{topic.name}-{each.partition_index}"] = each.error_code
                 producers = [
                     ProducerFacts(
                         producer.producer_id,
@@ -248,6 +249,7 @@ class BrokerSurvey:
                     if producer.current_txn_start_offset >= 0
                 ]
                 self._complete((topic.name, each.partition_index), open_producers=producers)
+        self._refusals.note_codes("producers of its partitions", codes)
 
     def _ask_transactions(self, connection: BrokerConnection) -> None:
         request = ListTransactionsRequest(state_filters=list(_OPEN_STATES))
@@ -259,8 +261,8 @@ class BrokerSurvey:
                 DescribeTransactionsRequest(transactional_ids=names), DescribeTransactionsResponse
             )
             for each in described.transaction_states:
-                if each.error_code in (Error.TRANSACTIONAL_ID_NOT_FOUND, Error.NOT_COORDINATOR):
-                    continue  # It has expired or moved between both requests.
+                if each.error_code == Error.TRANSACTIONAL_ID_NOT_FOUND:
+                    continue  # It has expired between both requests.
                 check(each.error_code, f"transactional id {each.transactional_id}")
                 self._transactions.append(
                     TransactionFacts(
@@ -284,7 +286,7 @@ class BrokerSurvey:
         names = [each.group_id for each in response.groups if each.group_type.lower() != _SHARE]
         offsets: dict[str, dict[TopicPartition, int]] = {}
         for at in range(0, len(names), _GROUPS_AT_A_TIME):
-            offsets |= _committed(connection, names[at : at + _GROUPS_AT_A_TIME])
+            offsets |= self._committed(connection, names[at : at + _GROUPS_AT_A_TIME])
         for each in response.groups:
             self._groups.append(
                 GroupFacts(
@@ -296,28 +298,29 @@ class BrokerSurvey:
                 )
             )
 
+    def _committed(
+        self, connection: BrokerConnection, names: Sequence[str]
+    ) -> dict[str, dict[TopicPartition, int]]:
+        kind = OffsetFetchRequest.Group
+        request = OffsetFetchRequest(groups=[kind(group_id=name, topics=None) for name in names])
+        response = connection.send(request, OffsetFetchResponse, most=_NAMED_TOPICS)
+        codes = {group.group_id: group.error_code for group in response.groups}
+        self._refusals.note_codes("offsets of groups", codes)
+        return {
+            group.group_id: {
+                (topic.name, each.partition_index): each.committed_offset
+                for topic in group.topics
+                for each in topic.partitions
+                if not each.error_code and each.committed_offset >= 0
+            }
+            for group in response.groups
+            if not group.error_code
+        }
+
     def _complete(self, key: TopicPartition, **changes: object) -> None:
         if key in self._partitions:
             changed = replace(self._partitions[key], **changes)  # type: ignore[arg-type]
             self._partitions[key] = changed
-
-
-def _committed(
-    connection: BrokerConnection, names: Sequence[str]
-) -> dict[str, dict[TopicPartition, int]]:
-    kind = OffsetFetchRequest.Group
-    request = OffsetFetchRequest(groups=[kind(group_id=name, topics=None) for name in names])
-    response = connection.send(request, OffsetFetchResponse, most=_NAMED_TOPICS)
-    found = {}
-    for group in response.groups:
-        check(group.error_code, f"group {group.group_id}")
-        found[group.group_id] = {
-            (topic.name, each.partition_index): each.committed_offset
-            for topic in group.topics
-            for each in topic.partitions
-            if not each.error_code and each.committed_offset >= 0
-        }
-    return found
 
 
 def _by_topic(keys: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from shlex import quote
 
 from wirekafka.doctor.cluster.facts import (
     ClusterFacts,
@@ -90,7 +91,7 @@ def _without_members(
             subject=f"group {group.name}",
             problem=f"it has no members, and {lag} records are unread",
             advice="Start its consumers; or if nobody needs the group,"
-            f" `wirekafka groups delete {group.name}`.",
+            f" `wirekafka groups delete {quote(group.name)}`.",
         )
 
 

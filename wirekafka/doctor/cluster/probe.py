@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from cryptography import x509
@@ -12,6 +12,8 @@ from wirekafka.client.peer_certificate import peer_certificate
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.doctor.cluster.facts import CertificateFacts, Unanswered
+from wirekafka.doctor.finding import listed
+from wirekafka.errors import Error
 
 CLIENT_ID = "wirekafka-doctor"
 
@@ -35,6 +37,18 @@ class Refusals:
             raise BrokerLost(str(error)) from None
         except CliError as error:
             self.found.append(Unanswered(about, str(error)))
+
+    def note_codes(self, about: str, codes: Mapping[str, int]) -> None:
+        """Note the error codes of a response's elements by their names; 0 is no error.
+
+        Errors that pass, such as of a leader that has just moved, are left out.
+        """
+        lasting: dict[str, list[str]] = {}
+        for name, code in codes.items():
+            if code and not (error := Error.of(code)).retriable:
+                lasting.setdefault(error.name, []).append(name)
+        for error_name, names in lasting.items():
+            self.found.append(Unanswered(about, f"{listed(names)}: {error_name}"))
 
 
 def connected(address: Address, config: ClientConfig | None, timeout_s: float) -> BrokerConnection:

@@ -48,6 +48,9 @@ def gather(
     """Ask all brokers of a cluster. Raises CliError if no bootstrap broker answers."""
     names = ",".join(map(str, bootstrap))
     refusals = Refusals()
+    configs: dict[str, dict[str, str]] = {}
+    finalized: dict[str, int] = {}
+    quorum: QuorumFacts | None = None
     with Client(names, config, client_id=CLIENT_ID, timeout_s=timeout_s) as client:
         now_ms = _now_ms()
         metadata = _metadata(client)
@@ -55,14 +58,15 @@ def gather(
         try:
             with refusals.noted("features"):
                 features = client.send(ApiVersionsRequest(), ApiVersionsResponse)
+                found = features.finalized_features
+                finalized = {each.name: each.max_version_level for each in found}
             with refusals.noted("the metadata quorum"):
                 quorum = _quorum(client)
             with refusals.noted("configurations of topics"):
-                configs = _topic_configs(client, metadata)
+                configs = _topic_configs(client, metadata, refusals)
         except BrokerLost as error:
             raise CliError(str(error)) from None
-    refused = {each.about for each in refusals.found}
-    topics = _topics(metadata, {} if "configurations of topics" in refused else configs)
+    topics = _topics(metadata, configs)
     cluster_id = metadata.cluster_id or ""
     answers = _ask_all(brokers, config, timeout_s, cluster_id=cluster_id, topics=topics)
     return ClusterFacts(
@@ -73,10 +77,8 @@ def gather(
         topics=_completed(topics, answers),
         groups=[group for each in answers for group in each.groups],
         transactions=[found for each in answers for found in each.transactions],
-        quorum=None if "the metadata quorum" in refused else quorum,
-        finalized={}
-        if "features" in refused
-        else {each.name: each.max_version_level for each in features.finalized_features},
+        quorum=quorum,
+        finalized=finalized,
         unanswered=refusals.found,
     )
 
@@ -159,7 +161,9 @@ def _quorum(client: Client) -> QuorumFacts:
     )
 
 
-def _topic_configs(client: Client, metadata: MetadataResponse) -> dict[str, dict[str, str]]:
+def _topic_configs(
+    client: Client, metadata: MetadataResponse, refusals: Refusals
+) -> dict[str, dict[str, str]]:
     resources = [
         DescribeConfigsRequest.Resource(
             resource_type=TOPIC,
@@ -171,11 +175,14 @@ def _topic_configs(client: Client, metadata: MetadataResponse) -> dict[str, dict
     if not resources:
         return {}
     request = DescribeConfigsRequest(resources=resources)
-    found = {}
-    for result in client.send(request, DescribeConfigsResponse).results:
-        check(result.error_code, f"topic {result.resource_name}", result.error_message)
-        found[result.resource_name] = {each.name: each.value or "" for each in result.configs}
-    return found
+    results = client.send(request, DescribeConfigsResponse).results
+    codes = {result.resource_name: result.error_code for result in results}
+    refusals.note_codes("configurations of topics", codes)
+    return {
+        result.resource_name: {each.name: each.value or "" for each in result.configs}
+        for result in results
+        if not result.error_code
+    }
 
 
 def _topics(

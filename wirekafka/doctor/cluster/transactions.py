@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from wirekafka.doctor.cluster.facts import (
     ClusterFacts,
@@ -67,7 +68,7 @@ def _ending(transaction: TransactionFacts) -> Iterator[Finding]:
             problem=f"it stays in {transaction.state}: its markers are not written to all of its"
             " partitions",
             advice="See which of its partitions have no leader or a leader that does not answer"
-            f" (`kafka-transactions.sh describe --transactional-id {transaction.name}`).",
+            f" (`kafka-transactions.sh describe --transactional-id {quote(transaction.name)}`).",
             passing=True,
         )
 
@@ -89,8 +90,8 @@ def _long(transaction: TransactionFacts, most_ms: int, now_ms: int) -> Iterator[
         subject=f"transactional id {transaction.name}",
         problem=f"its transaction has been open for {duration(age_ms)}, {why}",
         advice="End it in its application, or run `kafka-transactions.sh"
-        f" forceTerminateTransaction --transactional-id {transaction.name}`; give producers a"
-        " shorter transaction.timeout.ms.",
+        f" forceTerminateTransaction --transactional-id {quote(transaction.name)}`; give"
+        " producers a shorter transaction.timeout.ms.",
     )
 
 
