@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from wirekafka.doctor.cluster.facts import ClusterFacts, QuorumFacts, VoterFacts
 from wirekafka.doctor.finding import Finding, Severity, duration
 
-_SILENT_MS = 10_000
+SILENT_MS = 10_000
+"""The time without a Fetch after which a voter is silent; a follower fetches twice a second."""
 _CLOCK_MS = 5_000
 """The difference between clocks that is reported: certificates, tokens and timestamps suffer."""
 
@@ -70,9 +71,9 @@ def _lagging(voter: VoterFacts, quorum: QuorumFacts) -> Finding | None:
     silent_ms = clock_ms - voter.last_fetch_ms
     if voter.last_fetch_ms <= 0 or clock_ms <= 0:
         problem = "the quorum's leader has never had a Fetch from it" if lag > 0 else ""
-    elif silent_ms > _SILENT_MS:
+    elif silent_ms > SILENT_MS:
         problem = f"it has not fetched for {duration(silent_ms)}"
-    elif clock_ms - voter.last_caught_up_ms > _SILENT_MS and lag > 0:
+    elif clock_ms - voter.last_caught_up_ms > SILENT_MS and lag > 0:
         problem = f"it is {lag} records behind, and was not caught up for"
         problem += f" {duration(clock_ms - voter.last_caught_up_ms)}"
     else:
