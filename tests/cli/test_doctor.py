@@ -15,6 +15,7 @@ import wirekafka
 from tests.cli.conftest import Outcome
 from tests.doctor import planted
 from tests.eventually import eventually
+from tests.ports import free_ports
 from wirekafka.cli.main import main
 from wirekafka.client.client import Client
 from wirekafka.client.transactions import TransactionalProducer
@@ -152,6 +153,15 @@ def test_a_data_directory_is_examined_by_its_name(command: Command, tmp_path: Pa
     assert command(str(data)).out.startswith("Nothing is wrong. Checked: identities")
     (data / "meta.properties").unlink()
     assert command(str(data), "--deep").status == 1
+
+
+def test_a_bootstrap_address_without_a_broker_is_found(
+    broker: wirekafka.Broker, doctor: Doctor
+) -> None:
+    [closed] = free_ports(1)
+    found = doctor(f"127.0.0.1:{closed},{broker.bootstrap_servers}")
+    assert found.of("bootstrap-unreachable") == [f"bootstrap 127.0.0.1:{closed}"]
+    assert not doctor(broker.bootstrap_servers).of("bootstrap-unreachable")
 
 
 def test_a_clock_that_is_ahead_is_found(doctor: Doctor) -> None:

@@ -240,6 +240,7 @@ def test_a_healthy_cluster_has_no_findings() -> None:
         ),
         (cluster(finalized={"metadata.version": 25}), "upgrade-not-finalised"),
         (cluster(brokers=[broker(1, supported={"metadata.version": (7, 34)})]), "mixed-versions"),
+        (cluster(silent=[Unanswered("x:1", "Connection refused")]), "bootstrap-unreachable"),
         (cluster(unanswered=[Unanswered("the quorum", "refused")]), "not-checked"),
         (
             cluster(brokers=[broker(1, unanswered=[Unanswered("its groups", "refused")])]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from wirekafka.doctor.cluster.facts import BrokerFacts, ClusterFacts
+from wirekafka.doctor.cluster.facts import BrokerFacts, ClusterFacts, Unanswered
 from wirekafka.doctor.finding import Finding, Severity
 
 _UNRESOLVED = ("Name or service not known", "No address associated", "nodename nor servname")
@@ -14,6 +14,7 @@ _LOCAL_NAMES = ("localhost", "localhost.localdomain")
 
 def check_addresses(facts: ClusterFacts) -> Iterator[Finding]:
     """Find brokers that clients cannot reach at the addresses that Metadata returns."""
+    yield from map(_silent, facts.silent)
     for broker in facts.brokers.values():
         local = _advertised_local(broker, facts)
         if local is not None:
@@ -43,6 +44,17 @@ def check_answers(facts: ClusterFacts) -> Iterator[Finding]:
             " on all topics, groups and transactional ids, and READ on topics; or look into the"
             " broker's log.",
         )
+
+
+def _silent(each: Unanswered) -> Finding:
+    return Finding(
+        check="bootstrap-unreachable",
+        severity=Severity.WARNING,
+        subject=f"bootstrap {each.about}",
+        problem=f"no broker answers there: {each.reason}",
+        advice="Take the address out of bootstrap.servers of the clients, or start its broker:"
+        " clients that try it first start late, or not at all.",
+    )
 
 
 def _unreachable(broker: BrokerFacts) -> Finding:

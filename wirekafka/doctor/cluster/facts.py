@@ -174,6 +174,8 @@ class ClusterFacts:
 
     now_ms: int
     bootstrap: Sequence[Address] = ()
+    silent: Sequence[Unanswered] = ()
+    """The bootstrap addresses at which no broker answers, while another one does."""
     cluster_id: str = ""
     brokers: Mapping[int, BrokerFacts] = field(default_factory=dict)
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)

@@ -21,9 +21,10 @@ from wirekafka.doctor.cluster.facts import (
     PartitionFacts,
     QuorumFacts,
     TopicFacts,
+    Unanswered,
     VoterFacts,
 )
-from wirekafka.doctor.cluster.probe import CLIENT_ID, BrokerLost, Refusals
+from wirekafka.doctor.cluster.probe import CLIENT_ID, BrokerLost, Refusals, connected
 from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wirekafka.protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -72,6 +73,7 @@ def gather(
     return ClusterFacts(
         now_ms=now_ms,
         bootstrap=bootstrap,
+        silent=_silent(bootstrap, config, timeout_s),
         cluster_id=cluster_id,
         brokers={each.broker.id: each.broker for each in answers},
         topics=_completed(topics, answers),
@@ -98,6 +100,29 @@ def _ask_all(
 
     with ThreadPoolExecutor(_AT_A_TIME) as threads:
         return list(threads.map(ask, brokers))
+
+
+def _silent(
+    bootstrap: Sequence[Address], config: ClientConfig | None, timeout_s: float
+) -> list[Unanswered]:
+    """The bootstrap addresses that do not answer, if there are several."""
+
+    def failure(address: Address) -> str:
+        try:
+            connected(address, config, timeout_s).close()
+        except CliError as error:
+            return str(error)
+        return ""
+
+    if len(bootstrap) < 2:
+        return []
+    with ThreadPoolExecutor(_AT_A_TIME) as threads:
+        failures = threads.map(failure, bootstrap)
+        return [
+            Unanswered(str(address), reason)
+            for address, reason in zip(bootstrap, failures, strict=True)
+            if reason
+        ]
 
 
 def _metadata(client: Client) -> MetadataResponse:
