@@ -104,7 +104,14 @@ class Authority:
         path.write_text(self.pem)
         return str(path)
 
-    def issue(self, subject: str, *names: str, key: str = "ec", days: float = 30) -> Issued:
+    def issue(
+        self,
+        subject: str,
+        *names: str,
+        key: str = "ec",
+        days: float = 30,
+        begins_in_days: float = -1,
+    ) -> Issued:
         """A certificate; `subject` is such as "O=Example,CN=alice", `names` are hosts."""
         private: Any = (
             ec.generate_private_key(ec.SECP256R1())
@@ -116,6 +123,7 @@ class Authority:
             x509.Name([x509.NameAttribute(_OIDS[kind], text) for kind, _, text in attributes]),
             private.public_key(),
             days,
+            begins_in_days,
         )
         if names:
             builder = builder.add_extension(
@@ -126,7 +134,7 @@ class Authority:
         return Issued(private, (certificate, self.certificate), self._directory, file_name)
 
     def _unsigned(
-        self, subject: x509.Name, public_key: Any, days: float = 30
+        self, subject: x509.Name, public_key: Any, days: float = 30, begins_in_days: float = -1
     ) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)
         return (
@@ -135,7 +143,7 @@ class Authority:
             .issuer_name(self._name)
             .public_key(public_key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_before(now + datetime.timedelta(days=begins_in_days))
             .not_valid_after(now + datetime.timedelta(days=days))
             # Clients in Python 3.13 demand both identifiers.
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)

@@ -55,6 +55,7 @@ LAYERS = (
     "web",
     "registry",
     "testing",
+    "doctor",
     "console",
     "spark",
     "cli",

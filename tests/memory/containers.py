@@ -13,6 +13,7 @@ WITHOUT = (
     "cli",
     "testing",
     "client",
+    "doctor",
     "reader",
     "spark",
     "tables",

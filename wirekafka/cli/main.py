@@ -79,6 +79,10 @@ COMMANDS = {
         "wirekafka.cli.replay",
         "Produce the records of a log directory or a store again, at their pace.",
     ),
+    "doctor": (
+        "wirekafka.cli.admin.doctor",
+        "Find what is wrong with a cluster or a data directory, and what to do about it.",
+    ),
     "dump-log": ("wirekafka.cli.dump_log", "Print the batches and records of a log file."),
     "completion": ("wirekafka.cli.shell.completion", "Print a script of completion for a shell."),
 }

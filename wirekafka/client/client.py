@@ -67,15 +67,27 @@ class BrokerConnection:
     """One socket to one broker; requests are answered in their order."""
 
     def __init__(
-        self, address: Address, config: ClientConfig | None = None, *, client_id: str = CLIENT_ID
+        self,
+        address: Address,
+        config: ClientConfig | None = None,
+        *,
+        client_id: str = CLIENT_ID,
+        timeout_s: float | None = None,
     ) -> None:
+        """Connect and negotiate versions. Raises CliError.
+
+        `timeout_s` is the longest wait for the connection and for each response; None is 10 s for
+        the connection and 60 s for a response.
+        """
         self.address = address
         self.is_lost = False
         self._client_id = client_id
         self._config = config
         self._correlation_id = self._answers = 0
+        self._response_s = RESPONSE_TIMEOUT_S if timeout_s is None else timeout_s
+        connect_s = CONNECT_TIMEOUT_S if timeout_s is None else timeout_s
         try:
-            self._socket = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
+            self._socket = socket.create_connection(address, timeout=connect_s)
         except OSError as error:
             reason = f"cannot connect to {address}: {_reason(error)}"
             raise ConnectionFailure(reason) from None
@@ -143,7 +155,7 @@ class BrokerConnection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if config is not None and config.uses_tls:
             self._socket = _encrypted(self._socket, self.address, config)
-        self._socket.settimeout(RESPONSE_TIMEOUT_S)
+        self._socket.settimeout(self._response_s)
         self._versions = self._negotiate()
         if config is not None and config.logs_in:
             self._log_in(config)
@@ -244,9 +256,13 @@ class Client:
         config: ClientConfig | Path | None = None,
         *,
         client_id: str = CLIENT_ID,
+        timeout_s: float | None = None,
     ) -> None:
-        """Raises CliError, and ConfigError for a file that cannot be used."""
-        self._client_id = client_id
+        """`timeout_s` bounds each wait, as in `BrokerConnection`.
+
+        Raises CliError, and ConfigError for a file that cannot be used.
+        """
+        self._client_id, self._timeout_s = client_id, timeout_s
         self._bootstrap = [_address(part) for part in bootstrap.split(",") if part.strip()]
         if not self._bootstrap:
             raise CliError("no bootstrap address: expected HOST:PORT")
@@ -413,7 +429,9 @@ class Client:
     def _connect(self, address: Address) -> BrokerConnection:
         connection = self._connections.get(address)
         if connection is None:
-            connection = BrokerConnection(address, self._config, client_id=self._client_id)
+            connection = BrokerConnection(
+                address, self._config, client_id=self._client_id, timeout_s=self._timeout_s
+            )
             self._connections[address] = connection
         return connection
 

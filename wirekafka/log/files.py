@@ -7,7 +7,8 @@ import fcntl
 import os
 import resource
 import shutil
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
@@ -24,6 +25,15 @@ _MOST_BUFFERS = 1024  # IOV_MAX on Linux and macOS
 
 class DirectoryLocked(Exception):
     """Another process (or another broker in this one) holds the lock file."""
+
+
+class FileAccess(NamedTuple):
+    """Who may change a file or directory: its owner, and whether the owner may."""
+
+    path: str
+    owner_id: int
+    is_writable: bool
+    is_link: bool
 
 
 class DirectoryEntry(NamedTuple):
@@ -587,6 +597,48 @@ class RealLock:
                 os.unlink(self._path)
         finally:
             os.close(self._descriptor)
+
+
+def is_locked(path: str) -> bool:
+    """Whether a lock file is held, by another process or by a broker in this one.
+
+    Nothing is changed, and the lock is not taken. Raises OSError.
+    """
+    # First: to close a descriptor of the file would drop a lock of this process.
+    if os.path.realpath(path) in RealLock._held:
+        return True
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EAGAIN):
+            raise
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def access_below(path: str) -> Iterator[FileAccess]:
+    """Who may change a directory, and each file and directory below it. Raises OSError."""
+    for folder, names, files in os.walk(path, onerror=_raise):
+        for name in ("", *names, *files) if folder == path else (*names, *files):
+            found = os.path.join(folder, name) if name else folder
+            try:
+                status = os.lstat(found)
+            except FileNotFoundError:
+                continue  # The node deletes files while it runs.
+            is_link = stat.S_ISLNK(status.st_mode)
+            is_writable = is_link or bool(status.st_mode & stat.S_IWUSR)
+            yield FileAccess(found, status.st_uid, is_writable, is_link)
+
+
+def _raise(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -1,1 +1,1 @@
-"""Commands that administer a cluster: ACLs, users, features, elections, reassignments."""
+"""Commands for operators of a cluster: users, rights, moves, elections, and what is wrong."""
