@@ -33,8 +33,12 @@ def leave_hanging(client: Client, topic: str, index: int) -> None:
     )
 
     def is_written() -> bool:
-        client.metadata([topic])
-        response = client.node(1).send(request, ProduceResponse, most=11)
+        leader = next(
+            each.leader_id
+            for each in client.topic(topic).partitions
+            if each.partition_index == index
+        )
+        response = client.node(leader).send(request, ProduceResponse, most=11)
         check(response.responses[0].partition_responses[0].error_code, topic)
         return True
 
