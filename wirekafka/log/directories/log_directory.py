@@ -48,6 +48,7 @@ METADATA_TOPIC_ID = bytes(15) + b"\x01"
 LONGEST_NAME = 255
 _LOGGED_EVERY = 250
 _UNBOUNDED = 1 << 63
+_OVER_BUDGET = "its log directory has exhausted its disk budget"
 
 
 class UnusableDirectory(Exception):
@@ -95,6 +96,10 @@ class LogDirectory:
         self.cleaner_offsets: dict[TopicPartition, int] = {}
         """The offset up to which each compacted log is clean."""
         self._deleted: list[tuple[int, str]] = []
+        self._refusal: str | None = None
+        """Why all logs refuse appends; None while there is space."""
+        self._over_budget: frozenset[TopicPartition] = frozenset()
+        """The logs that refuse appends because the budget is exhausted."""
         try:
             self._open()
         except NoIdentity as error:
@@ -426,9 +431,20 @@ class LogDirectory:
         if self._lock is not None:
             self._lock.release()
 
+    def refuse_over_budget(self, keys: frozenset[TopicPartition]) -> None:
+        """Refuse appends to these logs, and to no others, because the budget is exhausted."""
+        if keys != self._over_budget:
+            self._over_budget = keys
+            self._refuse(self._refusal)
+
     def _refuse(self, reason: str | None) -> None:
+        self._refusal = reason
         # Not the metadata log: topics must stay deletable, which makes room.
-        for log in (*self.logs.values(), *self.futures.values()):
+        for key, log in self.logs.items():
+            refusal = _OVER_BUDGET if reason is None and key in self._over_budget else reason
+            if log.refusal != refusal:
+                log.refusal = refusal
+        for log in self.futures.values():
             if log.refusal != reason:
                 log.refusal = reason
 

@@ -1,0 +1,313 @@
+"""One log directory and its budget: how it fills, what goes, who is warned of what."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from wirekafka.config.own import DiskLimit
+from wirekafka.errors import KafkaError
+from wirekafka.log import retention
+from wirekafka.log.directories.disk_budget import (
+    BudgetPartition,
+    BudgetSegment,
+    DeletionPlan,
+    UnreadLoss,
+    planned,
+)
+from wirekafka.log.directories.log_directory import LogDirectory
+from wirekafka.metrics.growth import Growth
+from wirekafka.replication.partition.partition import Partition
+
+logger = logging.getLogger(__name__)
+
+_DAY_S, _HOUR_S = 86_400, 3_600
+_LEVELS_S = (_DAY_S, _HOUR_S)
+"""A directory that will be full sooner than this is warned of, once for each."""
+_QUIET_MS = 60_000
+"""Between two lines about deletions."""
+_LOOK_AHEAD_MS = 10_000
+_AHEAD = 2
+"""As many times the bytes of the last second are kept free, so that the budget holds until the
+next look."""
+_MOST_AHEAD = 20
+"""The part of the budget that is kept free for this at the most: a twentieth."""
+_RELEASE = 50
+"""The part of the budget that has to become free before appends are accepted again."""
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryStatus:
+    """A log directory and its budget, as of the last look."""
+
+    path: str
+    budget_bytes: int
+    used_bytes: int
+    """Of all logs here, followers and internal topics included."""
+    bytes_per_s: float
+    """By how much this grows."""
+    seconds_until_full: float | None
+    """When the budget, or the disk if that is sooner, is used up; None without growth."""
+    is_refusing: bool
+    """Whether appends are refused."""
+    present: DeletionPlan
+    """What the last look has deleted."""
+    outlook: DeletionPlan
+    """What another day at this growth would delete; empty while it is not full sooner."""
+    freed_bytes: int
+    """What was deleted for the budget since the start."""
+    lost_bytes: int
+    """As much of this as some group had not read."""
+    refused_appends: int
+    """Since the start."""
+
+
+class DirectorySpace:
+    """The budget of one log directory: measured, planned, carried out and reported."""
+
+    def __init__(self, directory: LogDirectory, limit: DiskLimit):
+        self.directory = directory
+        self._limit = limit
+        self._growth = Growth()
+        self._used_bytes = 0
+        self._added_bytes = 0
+        """In the last second."""
+        self._room_bytes = limit.budget_bytes
+        self._level = 0
+        """How many of the levels have been reached, and reported."""
+        self._is_refusing = False
+        self._present = self._outlook = DeletionPlan(excess_bytes=0)
+        self._freed_bytes = self._lost_bytes = self._refused_appends = 0
+        self._refused_before = 0
+        self._unreported: list[DeletionPlan] = []
+        self._reported_ms = -_QUIET_MS
+        self._looked_ahead_ms = -_LOOK_AHEAD_MS
+
+    def needs_positions(self, now_ms: int) -> bool:
+        """Whether it matters now what groups have read."""
+        if self._excess_bytes > 0:
+            return True
+        reached = self._reached()
+        is_due = now_ms - self._looked_ahead_ms >= _LOOK_AHEAD_MS
+        return reached > self._level or (reached > 0 and is_due)
+
+    def status(self) -> DirectoryStatus:
+        """The directory as of the last look."""
+        return DirectoryStatus(
+            path=self.directory.path,
+            budget_bytes=self._limit.budget_bytes,
+            used_bytes=self._used_bytes,
+            bytes_per_s=self._growth.bytes_per_s,
+            seconds_until_full=self._growth.seconds_until(self._room_bytes),
+            is_refusing=self._is_refusing,
+            present=self._present,
+            outlook=self._outlook,
+            freed_bytes=self._freed_bytes,
+            lost_bytes=self._lost_bytes,
+            refused_appends=self._refused_appends,
+        )
+
+    def measure(self, now_ms: int, used_bytes: int, free_bytes: int) -> None:
+        """Note the size of the logs, and how many more bytes the disk has room for."""
+        self._added_bytes = max(used_bytes - self._used_bytes, 0) if self._used_bytes else 0
+        self._used_bytes = used_bytes
+        self._room_bytes = min(self._limit.budget_bytes - used_bytes, free_bytes)
+        self._growth.note(now_ms, used_bytes)
+
+    def plan(self, partitions: Collection[BudgetPartition], more_bytes: int = 0) -> DeletionPlan:
+        """What would be deleted if there were so many bytes more than there are."""
+        excess_bytes = self._used_bytes + more_bytes - self._limit.budget_bytes
+        return planned(partitions, excess_bytes, self._limit)
+
+    def look_ahead(self, partitions: Collection[BudgetPartition], now_ms: int) -> None:
+        """Plan for another day at the present growth, and warn where that reaches the budget."""
+        self._looked_ahead_ms = now_ms
+        self._outlook = self.plan(partitions, round(self._growth.bytes_per_s * _DAY_S))
+        reached = self._reached()
+        if reached > self._level:
+            self._level = reached
+            self._warn_ahead()
+
+    def rest(self) -> None:
+        """Nothing has to go: forget the plans that are no longer needed, and refuse nothing."""
+        self._present = DeletionPlan(excess_bytes=0)
+        if not self._reached():
+            self._outlook = self._present
+        if self._has_passed():
+            self._level = self._reached()
+        self._refuse({})
+
+    def keep_within(
+        self, partitions: Collection[BudgetPartition], led: Mapping[tuple[str, int], Partition]
+    ) -> None:
+        """Delete what exceeds the budget, and refuse appends while that does not suffice."""
+        excess_bytes = self._excess_bytes
+        self._present = planned(partitions, excess_bytes, self._limit)
+        freed_bytes = self._delete(led)
+        self._used_bytes -= freed_bytes
+        self._freed_bytes += freed_bytes
+        self._lost_bytes += sum(each.size_bytes for each in self._present.losses)
+        self._refuse(led if excess_bytes > freed_bytes else {})
+
+    def report(self, now_ms: int) -> None:
+        """Log what was deleted, once in a minute."""
+        if not self._unreported or now_ms - self._reported_ms < _QUIET_MS:
+            return
+        plans, self._unreported, self._reported_ms = self._unreported, [], now_ms
+        logger.info(
+            "Segments in %s were deleted ahead of their retention, to keep its budget of %s bytes:"
+            " %s",
+            self.directory.path,
+            f"{self._limit.budget_bytes:,}",
+            _topics(plans),
+        )
+        losses = [loss for plan in plans for loss in plan.losses]
+        if losses:
+            logger.warning(
+                "Among them were unread records, because %s has no others to delete: %s",
+                self.directory.path,
+                _named(losses),
+            )
+
+    @property
+    def _excess_bytes(self) -> int:
+        budget_bytes = self._limit.budget_bytes
+        kept_free_bytes = min(self._added_bytes * _AHEAD, budget_bytes // _MOST_AHEAD)
+        if self._is_refusing:
+            kept_free_bytes += budget_bytes // _RELEASE
+        return self._used_bytes - budget_bytes + kept_free_bytes
+
+    def _reached(self) -> int:
+        seconds = self._growth.seconds_until(self._room_bytes)
+        return 0 if seconds is None else sum(seconds < level_s for level_s in _LEVELS_S)
+
+    def _has_passed(self) -> bool:
+        """Whether it is so far from the level that was reported that it may be reported again."""
+        seconds = self._growth.seconds_until(self._room_bytes)
+        return self._level > 0 and (seconds is None or seconds > 2 * _LEVELS_S[self._level - 1])
+
+    def _warn_ahead(self) -> None:
+        seconds = self._growth.seconds_until(self._room_bytes) or 0
+        losses, refused = self._outlook.losses, self._outlook.shortfall_bytes
+        what = f"another day deletes {_topics([self._outlook])}"
+        if losses:
+            what += f"; unread among that: {_named(losses)}"
+        if refused:
+            what += "; appends will be refused"
+        logger.warning(
+            "%s has %s of %s bytes and is full in %s at its present growth of %s bytes an hour: %s",
+            self.directory.path,
+            f"{self._used_bytes:,}",
+            f"{self._limit.budget_bytes:,}",
+            _duration(seconds),
+            f"{round(self._growth.bytes_per_s * _HOUR_S):,}",
+            what,
+        )
+
+    def _delete(self, led: Mapping[tuple[str, int], Partition]) -> int:
+        freed_bytes = 0
+        now_ms = self._growth.latest_ms
+        for each in self._present.deletions:
+            partition = led[each.topic, each.partition]
+            before_bytes = partition.log.size_bytes
+            try:
+                if partition.log.delete_spare_segments(
+                    each.end_offset, now_ms, partition.high_watermark
+                ):
+                    partition.wake()
+            except KafkaError as error:
+                logger.error("%s could not be shortened: %s", partition.log.name, error)
+            freed_bytes += before_bytes - partition.log.size_bytes
+        if freed_bytes:
+            self._unreported.append(self._present)
+        return freed_bytes
+
+    def _refuse(self, led: Mapping[tuple[str, int], Partition]) -> None:
+        """Refuse appends to these partitions; the begin and the end are logged."""
+        self.directory.refuse_over_budget(frozenset(led))
+        if led or self._is_refusing:
+            refused = sum(each.log.refused_appends for each in led.values())
+            if self._is_refusing:
+                self._refused_appends += max(refused - self._refused_before, 0)
+            self._refused_before = refused
+        if bool(led) == self._is_refusing:
+            return
+        self._is_refusing = bool(led)
+        path = self.directory.path
+        if self._is_refusing:
+            logger.error(
+                "Appends are refused, reads are served: %s has %s bytes, its budget is %s, and"
+                " nothing more may be deleted",
+                path,
+                f"{self._used_bytes:,}",
+                f"{self._limit.budget_bytes:,}",
+            )
+        else:
+            logger.info("%s has room in its budget again: appends are accepted", path)
+
+
+def budget_partition(
+    partition: Partition, positions: Mapping[str, int] | None
+) -> BudgetPartition | None:
+    """What the budget may delete of a partition led here; None for a topic that is spared."""
+    log = partition.log
+    config = log.config
+    limits = retention.local_limits(config)
+    if config.is_compacted or not config.is_deleted or limits == (-1, -1):
+        return None
+    found = log.spare_segments(partition.high_watermark)
+    last = len(log.segments) - 1
+    segments = [
+        BudgetSegment(
+            retention.end_of(log.segments, number, log.end_offset),
+            segment.size_bytes,
+            retention.age_from_ms(segment),
+            is_active=number == last,
+        )
+        for number, segment in enumerate(found)
+    ]
+    return BudgetPartition(
+        topic=partition.topic,
+        partition=partition.index,
+        start_offset=log.start_offset,
+        segments=segments,
+        positions=positions,
+        keeps_unread=config.wirekafka_retention_keep_unread,
+        is_remote=log.remote is not None,
+    )
+
+
+def _topics(plans: Sequence[DeletionPlan]) -> str:
+    sizes: dict[str, int] = {}
+    for plan in plans:
+        for topic, size_bytes in plan.freed_by_topic().items():
+            sizes[topic] = sizes.get(topic, 0) + size_bytes
+    largest = sorted(sizes, key=lambda topic: (-sizes[topic], topic))
+    return _some([f"{sizes[topic]:,} bytes of {topic}" for topic in largest]) or "nothing"
+
+
+def _named(losses: Sequence[UnreadLoss]) -> str:
+    records: dict[tuple[str | None, str, int], int] = {}
+    for each in losses:
+        key = each.group, each.topic, each.partition
+        records[key] = records.get(key, 0) + each.records
+    return _some(
+        [
+            f"{count:,} records of {topic}-{partition} for "
+            + ("groups that are not known" if group is None else f"group {group}")
+            for (group, topic, partition), count in records.items()
+        ]
+    )
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = len(texts) - _MOST_NAMES
+    return ", ".join(texts[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= _HOUR_S:
+        return f"{seconds / _HOUR_S:.1f} h"
+    return f"{seconds / 60:.0f} min"

@@ -1,0 +1,149 @@
+"""The space of this broker's log directories: unread records that are kept, and budgets."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator, Sequence
+
+from wirekafka.broker import Broker
+from wirekafka.config.own import DiskLimit
+from wirekafka.coordinator.routing import TopicPartition
+from wirekafka.log.directories.disk_budget import BudgetPartition, DeletionPlan
+from wirekafka.log.directories.log_directory import LogDirectory
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.server.space.directory_space import DirectorySpace, DirectoryStatus, budget_partition
+from wirekafka.server.space.group_positions import GroupPositions
+
+logger = logging.getLogger(__name__)
+
+_PAUSE_MS = 5
+_PER_STEP = 200
+_UNKNOWN, _NOTHING_UNREAD = -1, (1 << 63) - 1
+_HELD_EVERY_MS = 5_000
+"""How often positions are read while they matter to retention only."""
+_INTERNAL = "__"
+
+
+class DiskSpace:
+    """Keeps unread records and budgets; `work` is called once in a second.
+
+    Only partitions led here are deleted from: their followers delete with them.
+    """
+
+    def __init__(self, broker: Broker, limit: DiskLimit | None, reserve_bytes: int = 0):
+        """`reserve_bytes` of each disk stay free in any case; without a limit nothing else goes."""
+        self._broker = broker
+        self._reserve_bytes = reserve_bytes
+        self._positions = GroupPositions(broker)
+        self._steps: Iterator[None] | None = None
+        self._led: dict[TopicPartition, Partition] = {}
+        """The partitions of clients' topics that this broker leads."""
+        self._held_ms = -_HELD_EVERY_MS
+        self._spaces: list[DirectorySpace] = []
+        if limit is not None:
+            self._spaces = [DirectorySpace(each, limit) for each in broker.directories]
+
+    def statuses(self) -> list[DirectoryStatus]:
+        """Each directory with a budget, as of the last look."""
+        return [each.status() for each in self._spaces]
+
+    def plan(self, path: str, more_bytes: int = 0) -> DeletionPlan:
+        """What would be deleted if the logs of a directory had so many bytes more."""
+        for space in self._spaces:
+            if space.directory.path == path:
+                return space.plan(self._partitions_in(space.directory), more_bytes)
+        return DeletionPlan(excess_bytes=0)
+
+    def work(self) -> int | None:
+        """Go on for a few milliseconds; returns the pause in ms, None at the end of a look."""
+        steps, self._steps = self._steps, None  # Forgotten if it fails.
+        for _ in steps if steps is not None else (steps := self._look()):
+            self._steps = steps
+            return _PAUSE_MS
+        return None
+
+    def hold(self) -> Iterator[None]:
+        """Note for retention from where on groups have not read, in steps."""
+        keeping = yield from self._find_led()
+        if keeping:
+            keys = frozenset((each.topic, each.index) for each in keeping)
+            yield from self._positions.read(keys)
+            self._hold(keeping)
+
+    def _look(self) -> Iterator[None]:
+        now_ms = self._broker.clock.now_ms()
+        keeping = yield from self._find_led()
+        working = [each for each in self._spaces if each.directory.failure is None]
+        for space in working:
+            yield from self._measure(space)
+        needing = [each for each in working if each.needs_positions(now_ms)]
+        is_due = keeping and now_ms - self._held_ms >= _HELD_EVERY_MS
+        if needing or is_due:
+            self._held_ms = now_ms
+            keys = self._led if needing else [(each.topic, each.index) for each in keeping]
+            yield from self._positions.read(frozenset(keys))
+            self._hold(keeping)
+        for space in working:
+            self._act(space, now_ms, needs=space in needing)
+            yield
+
+    def _find_led(self) -> Generator[None, None, list[Partition]]:
+        """Find the partitions led here; returns those whose unread records are kept."""
+        led: dict[TopicPartition, Partition] = {}
+        keeping: list[Partition] = []
+        for number, (key, partition) in enumerate(list(self._broker.partitions.items())):
+            if number % _PER_STEP == _PER_STEP - 1:
+                yield
+            if key[0].startswith(_INTERNAL):
+                continue
+            if not partition.is_leader:
+                # A follower deletes what is below the leader's log start offset only.
+                partition.log.unread_from = _UNKNOWN
+                continue
+            led[key] = partition
+            if partition.log.config.wirekafka_retention_keep_unread:
+                keeping.append(partition)
+        self._led = led
+        return keeping
+
+    def _measure(self, space: DirectorySpace) -> Iterator[None]:
+        directory, broker = space.directory, self._broker
+        used_bytes = 0
+        for number, log in enumerate(list(directory.all_logs())):
+            used_bytes += log.size_bytes
+            if number % _PER_STEP == _PER_STEP - 1:
+                yield
+        free_bytes = broker.disk.free_bytes(directory.path) - self._reserve_bytes
+        space.measure(broker.clock.now_ms(), used_bytes, free_bytes)
+
+    def _hold(self, keeping: Sequence[Partition]) -> None:
+        for partition in keeping:
+            positions = self._positions.of((partition.topic, partition.index))
+            if positions is None:
+                partition.log.unread_from = _UNKNOWN
+            else:
+                partition.log.unread_from = min(positions.values(), default=_NOTHING_UNREAD)
+
+    def _act(self, space: DirectorySpace, now_ms: int, *, needs: bool) -> None:
+        if needs:
+            partitions = self._partitions_in(space.directory)
+            space.look_ahead(partitions, now_ms)
+            if not self._broker.disk.holds:  # Else a snapshot is taken, and nothing may go.
+                space.keep_within(partitions, self._led_in(space.directory))
+        else:
+            space.rest()
+        space.report(now_ms)
+
+    def _led_in(self, directory: LogDirectory) -> dict[TopicPartition, Partition]:
+        return {
+            key: partition
+            for key, partition in self._led.items()
+            if directory.logs.get(key) is partition.log and partition.is_leader
+        }
+
+    def _partitions_in(self, directory: LogDirectory) -> list[BudgetPartition]:
+        found = (
+            budget_partition(partition, self._positions.of(key))
+            for key, partition in self._led_in(directory).items()
+        )
+        return [each for each in found if each is not None]
