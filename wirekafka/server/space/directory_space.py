@@ -72,12 +72,13 @@ class DirectorySpace:
         self._limit = limit
         self._growth = Growth()
         self._used_bytes = 0
-        self._added_bytes = 0
-        """In the last second."""
+        self._kept_free_bytes = 0
+        """What is to stay free, so that the budget holds until the next look."""
         self._room_bytes = limit.budget_bytes
         self._level = 0
         """How many of the levels have been reached, and reported."""
-        self._is_refusing = False
+        self._refusing: Mapping[tuple[str, int], Partition] = {}
+        """The partitions whose appends are refused."""
         self._present = self._outlook = DeletionPlan(excess_bytes=0)
         self._freed_bytes = self._lost_bytes = self._refused_appends = 0
         self._refused_before = 0
@@ -111,9 +112,13 @@ class DirectorySpace:
 
     def measure(self, now_ms: int, used_bytes: int, free_bytes: int) -> None:
         """Note the size of the logs, and how many more bytes the disk has room for."""
-        self._added_bytes = max(used_bytes - self._used_bytes, 0) if self._used_bytes else 0
+        budget_bytes = self._limit.budget_bytes
+        if not self._is_refusing:
+            added_bytes = used_bytes - self._used_bytes if self._used_bytes else 0
+            kept_free_bytes = min(added_bytes * _AHEAD, budget_bytes // _MOST_AHEAD)
+            self._kept_free_bytes = max(kept_free_bytes, 0)
         self._used_bytes = used_bytes
-        self._room_bytes = min(self._limit.budget_bytes - used_bytes, free_bytes)
+        self._room_bytes = min(budget_bytes - used_bytes, free_bytes)
         self._growth.note(now_ms, used_bytes)
 
     def plan(self, partitions: Collection[BudgetPartition], more_bytes: int = 0) -> DeletionPlan:
@@ -128,7 +133,10 @@ class DirectorySpace:
         reached = self._reached()
         if reached > self._level:
             self._level = reached
-            self._warn_ahead()
+            self._warn_ahead(
+                keeps_unread=not self._limit.deletes_unread
+                or any(each.keeps_unread for each in partitions)
+            )
 
     def rest(self) -> None:
         """Nothing has to go: forget the plans that are no longer needed, and refuse nothing."""
@@ -172,12 +180,12 @@ class DirectorySpace:
             )
 
     @property
+    def _is_refusing(self) -> bool:
+        return bool(self._refusing)
+
+    @property
     def _excess_bytes(self) -> int:
-        budget_bytes = self._limit.budget_bytes
-        kept_free_bytes = min(self._added_bytes * _AHEAD, budget_bytes // _MOST_AHEAD)
-        if self._is_refusing:
-            kept_free_bytes += budget_bytes // _RELEASE
-        return self._used_bytes - budget_bytes + kept_free_bytes
+        return self._used_bytes - self._limit.budget_bytes + self._kept_free_bytes
 
     def _reached(self) -> int:
         seconds = self._growth.seconds_until(self._room_bytes)
@@ -188,14 +196,13 @@ class DirectorySpace:
         seconds = self._growth.seconds_until(self._room_bytes)
         return self._level > 0 and (seconds is None or seconds > 2 * _LEVELS_S[self._level - 1])
 
-    def _warn_ahead(self) -> None:
+    def _warn_ahead(self, *, keeps_unread: bool) -> None:
         seconds = self._growth.seconds_until(self._room_bytes) or 0
-        losses, refused = self._outlook.losses, self._outlook.shortfall_bytes
         what = f"another day deletes {_topics([self._outlook])}"
-        if losses:
+        if losses := self._outlook.losses:
             what += f"; unread among that: {_named(losses)}"
-        if refused:
-            what += "; appends will be refused"
+        if keeps_unread and self._outlook.shortfall_bytes:
+            what += "; unread records are kept, so that appends will be refused"
         logger.warning(
             "%s has %s of %s bytes and is full in %s at its present growth of %s bytes an hour: %s",
             self.directory.path,
@@ -225,18 +232,18 @@ class DirectorySpace:
         return freed_bytes
 
     def _refuse(self, led: Mapping[tuple[str, int], Partition]) -> None:
-        """Refuse appends to these partitions; the begin and the end are logged."""
+        """Refuse appends to these partitions alone; the begin and the end are logged."""
         self.directory.refuse_over_budget(frozenset(led))
-        if led or self._is_refusing:
-            refused = sum(each.log.refused_appends for each in led.values())
-            if self._is_refusing:
-                self._refused_appends += max(refused - self._refused_before, 0)
-            self._refused_before = refused
-        if bool(led) == self._is_refusing:
+        refused = _refused(self._refusing)
+        self._refused_appends += max(refused - self._refused_before, 0)
+        was_refusing = self._is_refusing
+        self._refusing, self._refused_before = led, _refused(led)
+        if was_refusing == self._is_refusing:
             return
-        self._is_refusing = bool(led)
         path = self.directory.path
         if self._is_refusing:
+            # More than it took to refuse, or a little space would be filled again at once.
+            self._kept_free_bytes += self._limit.budget_bytes // _RELEASE
             logger.error(
                 "Appends are refused, reads are served: %s has %s bytes, its budget is %s, and"
                 " nothing more may be deleted",
@@ -277,6 +284,10 @@ def budget_partition(
         keeps_unread=config.wirekafka_retention_keep_unread,
         is_remote=log.remote is not None,
     )
+
+
+def _refused(partitions: Mapping[tuple[str, int], Partition]) -> int:
+    return sum(each.log.refused_appends for each in partitions.values())
 
 
 def _topics(plans: Sequence[DeletionPlan]) -> str:
