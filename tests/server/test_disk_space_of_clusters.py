@@ -14,6 +14,8 @@ from wirekafka.broker import Broker
 from wirekafka.codec.message import Request
 from wirekafka.coordinator.routing import NoLinks
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wirekafka.server.space.other_coordinators import OtherCoordinators
 
@@ -77,6 +79,20 @@ def test_everything_is_kept_until_a_new_coordinator_has_answered(cluster: Cluste
     commit(cluster, "slow", 7)
     cluster.move_leader("__consumer_offsets", 0, 2)
     cluster.wait_for(lambda: unread_from(cluster, "t") == UNKNOWN)
+    cluster.wait_for(lambda: unread_from(cluster, "t") == 7)
+
+
+def test_share_groups_of_other_brokers_hold_what_they_have_not_settled(cluster: Cluster) -> None:
+    named = AlterShareGroupOffsetsRequest.Topic
+    partition = named.Partition(partition_index=0, start_offset=2)
+    request = AlterShareGroupOffsetsRequest(
+        group_id="s", topics=[named(topic_name="t", partitions=[partition])]
+    )
+    response = cluster[2]._engine.ask(request, 0)
+    assert response.responses[0].partitions[0].error_code == 0
+    cluster.wait_for(lambda: unread_from(cluster, "t") == 2)
+    response = cluster[2]._engine.ask(DeleteGroupsRequest(groups_names=["s"]), 2)
+    assert response.results[0].error_code == 0
     cluster.wait_for(lambda: unread_from(cluster, "t") == 7)
 
 
