@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from wirekafka.metrics.growth import Growth
+from wirekafka.metrics.growth import SizeGrowth
 
 MINUTE_MS = 60_000
 
 
-def grown(*sizes: int, every_ms: int = MINUTE_MS) -> Growth:
-    growth = Growth()
+def grown(*sizes: int, every_ms: int = MINUTE_MS) -> SizeGrowth:
+    growth = SizeGrowth()
     for number, size_bytes in enumerate(sizes):
         growth.note(number * every_ms, size_bytes)
     return growth
 
 
 def test_nothing_is_said_before_a_minute_has_passed() -> None:
-    assert Growth().seconds_until(100) is None
+    assert SizeGrowth().seconds_until(100) is None
     assert grown(0, 600, every_ms=MINUTE_MS - 1).bytes_per_s == 0
     assert grown(0, 600).bytes_per_s == 10
 

@@ -259,6 +259,29 @@ def test_unknown_offsets_keep_everything(node: Node, monkeypatch: pytest.MonkeyP
     assert node.produce("orders") is Error.NONE
 
 
+def test_a_budget_is_rather_exceeded_for_a_minute_than_kept_without_knowledge(
+    node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.kafka.create("read", **SEGMENTS)
+    node.kafka.create("clicks", **SEGMENTS)
+    commit(node.kafka, "stopped", 0, "clicks")
+    node.produce("clicks", 50)
+    commit(node.kafka, "r", 50, "read")
+    monkeypatch.setattr(type(node.kafka.broker.groups), "machines", lambda self: [])
+    node.produce("read", 50)
+    node.seconds(50)
+    assert node.status.used_bytes > BUDGET
+    assert (node.start_offset("clicks"), node.start_offset("read")) == (0, 0)
+    monkeypatch.undo()
+    node.seconds(1)
+    assert node.status.used_bytes <= BUDGET
+    assert node.start_offset("clicks") == 0 < node.start_offset("read")
+    monkeypatch.setattr(type(node.kafka.broker.groups), "machines", lambda self: [])
+    assert node.fill("read") == 200
+    assert node.start_offset("clicks") > 0
+    assert "of clicks-0 for groups that are not known" in caplog.text
+
+
 def test_a_share_group_holds_what_it_has_not_settled(
     tmp_path: Path, manual_clock: ManualClock, settings: dict[str, str]
 ) -> None:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 _EVERY_MS = 10_000
 _WINDOWS_MS = (3_600_000, 600_000)
-"""Growth is that of the last hour or of the last ten minutes, whichever is faster: a burst counts
-before an hour has passed, and a slow leak is not hidden by a quiet moment."""
+"""The faster growth counts, of the last hour or of the last ten minutes: a burst is seen before an
+hour has passed, and a slow leak is not hidden by a quiet moment."""
 _LEAST_SPAN_MS = 60_000
 """Less than a minute says nothing about the future."""
 
@@ -20,7 +20,7 @@ class SizeSample(NamedTuple):
     size_bytes: int
 
 
-class Growth:
+class SizeGrowth:
     """Samples of a number of bytes, one in ten seconds, for an hour."""
 
     def __init__(self) -> None:

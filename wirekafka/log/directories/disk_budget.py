@@ -138,7 +138,7 @@ def planned(
 ) -> DeletionPlan:
     """Choose the segments that free `excess_bytes`, as few as possible in this order.
 
-    Read segments go before those that no group has claimed, and unread segments last, if the
+    Read segments go before segments that no group has claimed, and unread segments last, if the
     policy and the topic allow it; closed segments go before active ones, older before newer.
     A segment goes only after all that are before it in its log.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from wirekafka.config.own import DiskLimit
 from wirekafka.errors import KafkaError
@@ -17,7 +18,7 @@ from wirekafka.log.directories.disk_budget import (
     planned,
 )
 from wirekafka.log.directories.log_directory import LogDirectory
-from wirekafka.metrics.growth import Growth
+from wirekafka.metrics.growth import SizeGrowth
 from wirekafka.replication.partition.partition import Partition
 
 logger = logging.getLogger(__name__)
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 _DAY_S, _HOUR_S = 86_400, 3_600
 _LEVELS_S = (_DAY_S, _HOUR_S)
 """A directory that will be full sooner than this is warned of, once for each."""
-_QUIET_MS = 60_000
+_QUIET_MS = 600_000
 """Between two lines about deletions."""
 _LOOK_AHEAD_MS = 10_000
 _AHEAD = 2
@@ -33,9 +34,13 @@ _AHEAD = 2
 next look."""
 _MOST_AHEAD = 20
 """The part of the budget that is kept free for this at the most: a twentieth."""
+_LITTLE_ROOM = 10
+"""The part of the budget below which it is nearly full."""
 _RELEASE = 50
 """The part of the budget that has to become free before appends are accepted again."""
 _MOST_NAMES = 5
+_Loser: TypeAlias = tuple[str | None, str, int]
+"""A group, or None if it is not known, a topic and a partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +75,7 @@ class DirectorySpace:
     def __init__(self, directory: LogDirectory, limit: DiskLimit):
         self.directory = directory
         self._limit = limit
-        self._growth = Growth()
+        self._growth = SizeGrowth()
         self._used_bytes = 0
         self._kept_free_bytes = 0
         """What is to stay free, so that the budget holds until the next look."""
@@ -82,8 +87,12 @@ class DirectorySpace:
         self._present = self._outlook = DeletionPlan(excess_bytes=0)
         self._freed_bytes = self._lost_bytes = self._refused_appends = 0
         self._refused_before = 0
-        self._unreported: list[DeletionPlan] = []
-        self._reported_ms = -_QUIET_MS
+        self._freed: dict[str, int] = {}
+        """The bytes by topic that were deleted since the last line about them."""
+        self._lost: dict[_Loser, int] = {}
+        """The unread records among them."""
+        self._freed_ms = self._lost_ms = -_QUIET_MS
+        """When there was a line about them."""
         self._looked_ahead_ms = -_LOOK_AHEAD_MS
 
     def needs_positions(self, now_ms: int) -> bool:
@@ -93,6 +102,11 @@ class DirectorySpace:
         reached = self._reached()
         is_due = now_ms - self._looked_ahead_ms >= _LOOK_AHEAD_MS
         return reached > self._level or (reached > 0 and is_due)
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """Whether it may matter soon what groups have read."""
+        return self._room_bytes < self._limit.budget_bytes // _LITTLE_ROOM
 
     def status(self) -> DirectoryStatus:
         """The directory as of the last look."""
@@ -133,10 +147,11 @@ class DirectorySpace:
         reached = self._reached()
         if reached > self._level:
             self._level = reached
-            self._warn_ahead(
-                keeps_unread=not self._limit.deletes_unread
-                or any(each.keeps_unread for each in partitions)
-            )
+            if self._room_bytes > 0:
+                self._warn_ahead(
+                    keeps_unread=not self._limit.deletes_unread
+                    or any(each.keeps_unread for each in partitions)
+                )
 
     def rest(self) -> None:
         """Nothing has to go: forget the plans that are no longer needed, and refuse nothing."""
@@ -160,24 +175,24 @@ class DirectorySpace:
         self._refuse(led if excess_bytes > freed_bytes else {})
 
     def report(self, now_ms: int) -> None:
-        """Log what was deleted, once in a minute."""
-        if not self._unreported or now_ms - self._reported_ms < _QUIET_MS:
-            return
-        plans, self._unreported, self._reported_ms = self._unreported, [], now_ms
-        logger.info(
-            "Segments in %s were deleted ahead of their retention, to keep its budget of %s bytes:"
-            " %s",
-            self.directory.path,
-            f"{self._limit.budget_bytes:,}",
-            _topics(plans),
-        )
-        losses = [loss for plan in plans for loss in plan.losses]
-        if losses:
-            logger.warning(
-                "Among them were unread records, because %s has no others to delete: %s",
-                self.directory.path,
-                _named(losses),
+        """Log what was deleted: at once when it begins, then in ten minutes' sums."""
+        path = self.directory.path
+        if self._freed and now_ms - self._freed_ms >= _QUIET_MS:
+            logger.info(
+                "Segments in %s were deleted ahead of their retention, to keep its budget of %s"
+                " bytes: %s",
+                path,
+                f"{self._limit.budget_bytes:,}",
+                _topics(self._freed),
             )
+            self._freed, self._freed_ms = {}, now_ms
+        if self._lost and now_ms - self._lost_ms >= _QUIET_MS:
+            logger.warning(
+                "Unread records in %s were deleted, because it has no others to delete: %s",
+                path,
+                _losers(self._lost),
+            )
+            self._lost, self._lost_ms = {}, now_ms
 
     @property
     def _is_refusing(self) -> bool:
@@ -193,14 +208,16 @@ class DirectorySpace:
 
     def _has_passed(self) -> bool:
         """Whether it is so far from the level that was reported that it may be reported again."""
+        if not self._level or self.is_nearly_full:
+            return False
         seconds = self._growth.seconds_until(self._room_bytes)
-        return self._level > 0 and (seconds is None or seconds > 2 * _LEVELS_S[self._level - 1])
+        return seconds is None or seconds > 2 * _LEVELS_S[self._level - 1]
 
     def _warn_ahead(self, *, keeps_unread: bool) -> None:
         seconds = self._growth.seconds_until(self._room_bytes) or 0
-        what = f"another day deletes {_topics([self._outlook])}"
+        what = f"another day deletes {_topics(self._outlook.freed_by_topic())}"
         if losses := self._outlook.losses:
-            what += f"; unread among that: {_named(losses)}"
+            what += f"; unread among that: {_losers(_lost_by(losses))}"
         if keeps_unread and self._outlook.shortfall_bytes:
             what += "; unread records are kept, so that appends will be refused"
         logger.warning(
@@ -228,7 +245,10 @@ class DirectorySpace:
                 logger.error("%s could not be shortened: %s", partition.log.name, error)
             freed_bytes += before_bytes - partition.log.size_bytes
         if freed_bytes:
-            self._unreported.append(self._present)
+            for topic, size_bytes in self._present.freed_by_topic().items():
+                self._freed[topic] = self._freed.get(topic, 0) + size_bytes
+            for loser, records in _lost_by(self._present.losses).items():
+                self._lost[loser] = self._lost.get(loser, 0) + records
         return freed_bytes
 
     def _refuse(self, led: Mapping[tuple[str, int], Partition]) -> None:
@@ -256,9 +276,12 @@ class DirectorySpace:
 
 
 def budget_partition(
-    partition: Partition, positions: Mapping[str, int] | None
+    partition: Partition, positions: Mapping[str, int] | None, *, is_kept: bool
 ) -> BudgetPartition | None:
-    """What the budget may delete of a partition led here; None for a topic that is spared."""
+    """What the budget may delete of a partition led here; None for a topic that is spared.
+
+    With `is_kept` nothing unread may go whatever the topic's options are. Raises OSError.
+    """
     log = partition.log
     config = log.config
     limits = retention.local_limits(config)
@@ -281,7 +304,7 @@ def budget_partition(
         start_offset=log.start_offset,
         segments=segments,
         positions=positions,
-        keeps_unread=config.wirekafka_retention_keep_unread,
+        keeps_unread=is_kept or config.wirekafka_retention_keep_unread,
         is_remote=log.remote is not None,
     )
 
@@ -290,20 +313,16 @@ def _refused(partitions: Mapping[tuple[str, int], Partition]) -> int:
     return sum(each.log.refused_appends for each in partitions.values())
 
 
-def _topics(plans: Sequence[DeletionPlan]) -> str:
-    sizes: dict[str, int] = {}
-    for plan in plans:
-        for topic, size_bytes in plan.freed_by_topic().items():
-            sizes[topic] = sizes.get(topic, 0) + size_bytes
+def _lost_by(losses: Sequence[UnreadLoss]) -> dict[_Loser, int]:
+    return {(each.group, each.topic, each.partition): each.records for each in losses}
+
+
+def _topics(sizes: Mapping[str, int]) -> str:
     largest = sorted(sizes, key=lambda topic: (-sizes[topic], topic))
     return _some([f"{sizes[topic]:,} bytes of {topic}" for topic in largest]) or "nothing"
 
 
-def _named(losses: Sequence[UnreadLoss]) -> str:
-    records: dict[tuple[str | None, str, int], int] = {}
-    for each in losses:
-        key = each.group, each.topic, each.partition
-        records[key] = records.get(key, 0) + each.records
+def _losers(records: Mapping[_Loser, int]) -> str:
     return _some(
         [
             f"{count:,} records of {topic}-{partition} for "

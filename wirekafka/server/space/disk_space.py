@@ -19,8 +19,10 @@ logger = logging.getLogger(__name__)
 _PAUSE_MS = 5
 _PER_STEP = 200
 _UNKNOWN, _NOTHING_UNREAD = -1, (1 << 63) - 1
-_HELD_EVERY_MS = 5_000
-"""How often positions are read while they matter to retention only."""
+_READ_EVERY_MS = 5_000
+"""How often positions are read while nothing is deleted for a budget."""
+_PATIENCE_MS = 60_000
+"""For how long a budget is exceeded rather than deleting without knowledge of the groups."""
 _INTERNAL = "__"
 
 
@@ -38,7 +40,8 @@ class DiskSpace:
         self._steps: Iterator[None] | None = None
         self._led: dict[TopicPartition, Partition] = {}
         """The partitions of clients' topics that this broker leads."""
-        self._held_ms = -_HELD_EVERY_MS
+        self._read_ms = -_READ_EVERY_MS
+        self._unknown_since_ms: int | None = None
         self._spaces: list[DirectorySpace] = []
         if limit is not None:
             self._spaces = [DirectorySpace(each, limit) for each in broker.directories]
@@ -66,29 +69,42 @@ class DiskSpace:
         """Note for retention from where on groups have not read, in steps."""
         keeping = yield from self._find_led()
         if keeping:
-            keys = frozenset((each.topic, each.index) for each in keeping)
-            yield from self._positions.read(keys)
-            self._hold(keeping)
+            yield from self._read(keeping)
 
     def _look(self) -> Iterator[None]:
         now_ms = self._broker.clock.now_ms()
         keeping = yield from self._find_led()
-        working = [each for each in self._spaces if each.directory.failure is None]
-        for space in working:
+        for space in self._spaces:
             yield from self._measure(space)
+        working = [each for each in self._spaces if each.directory.failure is None]
         needing = [each for each in working if each.needs_positions(now_ms)]
-        is_due = keeping and now_ms - self._held_ms >= _HELD_EVERY_MS
-        if needing or is_due:
-            self._held_ms = now_ms
-            keys = self._led if needing else [(each.topic, each.index) for each in keeping]
-            yield from self._positions.read(frozenset(keys))
-            self._hold(keeping)
+        is_of_use = keeping or any(each.is_nearly_full for each in working)
+        if needing or (is_of_use and now_ms - self._read_ms >= _READ_EVERY_MS):
+            self._read_ms = now_ms
+            yield from self._read(keeping)
         for space in working:
             self._act(space, now_ms, needs=space in needing)
             yield
 
+    def _read(self, keeping: Sequence[Partition]) -> Iterator[None]:
+        """Read how far groups are, and note it for retention."""
+        # The same partitions each time, or positions in others would be unknown for a while.
+        keys = self._led if self._spaces else [(each.topic, each.index) for each in keeping]
+        yield from self._positions.read(frozenset(keys))
+        now_ms = self._broker.clock.now_ms()
+        if self._positions.is_known:
+            self._unknown_since_ms = None
+        elif self._unknown_since_ms is None:
+            self._unknown_since_ms = now_ms
+        for partition in keeping:
+            positions = self._positions.of((partition.topic, partition.index))
+            if positions is None:
+                partition.log.unread_from = _UNKNOWN
+            else:
+                partition.log.unread_from = min(positions.values(), default=_NOTHING_UNREAD)
+
     def _find_led(self) -> Generator[None, None, list[Partition]]:
-        """Find the partitions led here; returns those whose unread records are kept."""
+        """Find the partitions led here; returns the partitions that keep unread records."""
         led: dict[TopicPartition, Partition] = {}
         keeping: list[Partition] = []
         for number, (key, partition) in enumerate(list(self._broker.partitions.items())):
@@ -108,31 +124,34 @@ class DiskSpace:
 
     def _measure(self, space: DirectorySpace) -> Iterator[None]:
         directory, broker = space.directory, self._broker
+        if directory.failure is not None:
+            return
         used_bytes = 0
         for number, log in enumerate(list(directory.all_logs())):
             used_bytes += log.size_bytes
             if number % _PER_STEP == _PER_STEP - 1:
                 yield
-        free_bytes = broker.disk.free_bytes(directory.path) - self._reserve_bytes
+        try:
+            free_bytes = broker.disk.free_bytes(directory.path) - self._reserve_bytes
+        except OSError as error:
+            directory.note(error)
+            return
         space.measure(broker.clock.now_ms(), used_bytes, free_bytes)
 
-    def _hold(self, keeping: Sequence[Partition]) -> None:
-        for partition in keeping:
-            positions = self._positions.of((partition.topic, partition.index))
-            if positions is None:
-                partition.log.unread_from = _UNKNOWN
-            else:
-                partition.log.unread_from = min(positions.values(), default=_NOTHING_UNREAD)
-
     def _act(self, space: DirectorySpace, now_ms: int, *, needs: bool) -> None:
-        if needs:
+        if not needs:
+            space.rest()
+        elif not self._is_waiting(now_ms):
             partitions = self._partitions_in(space.directory)
             space.look_ahead(partitions, now_ms)
             if not self._broker.disk.holds:  # Else a snapshot is taken, and nothing may go.
                 space.keep_within(partitions, self._led_in(space.directory))
-        else:
-            space.rest()
         space.report(now_ms)
+
+    def _is_waiting(self, now_ms: int) -> bool:
+        """Whether the offsets of groups may soon be known: they are not just after a start."""
+        since_ms = self._unknown_since_ms
+        return since_ms is not None and now_ms - since_ms < _PATIENCE_MS
 
     def _led_in(self, directory: LogDirectory) -> dict[TopicPartition, Partition]:
         return {
@@ -142,8 +161,15 @@ class DiskSpace:
         }
 
     def _partitions_in(self, directory: LogDirectory) -> list[BudgetPartition]:
-        found = (
-            budget_partition(partition, self._positions.of(key))
-            for key, partition in self._led_in(directory).items()
-        )
-        return [each for each in found if each is not None]
+        found = []
+        try:
+            for key, partition in self._led_in(directory).items():
+                positions = self._positions.of(key)
+                # Unless none is known for long: the positions in a new partition are known soon.
+                is_kept = positions is None and self._positions.is_known
+                each = budget_partition(partition, positions, is_kept=is_kept)
+                if each is not None:
+                    found.append(each)
+        except OSError as error:
+            directory.note(error)
+        return found

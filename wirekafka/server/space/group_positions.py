@@ -44,9 +44,9 @@ class _Reading:
 class GroupPositions:
     """The committed offsets of groups, and the start offsets of share groups.
 
-    Groups of this broker are read at once. Those of other coordinators are requested; what counts
-    is the lower offset of two complete readings in a row by the same coordinators, so that a group
-    is not missed that moved between two of them. Until then no position is known.
+    Groups of this broker are read at once. Other coordinators are asked about their groups, and the
+    lower offset of two complete readings in a row by the same coordinators counts, so that a group
+    is not missed that moved between two of these. Until then no position is known.
     """
 
     def __init__(self, broker: Broker):
@@ -63,6 +63,11 @@ class GroupPositions:
         self._asked_ms = -_EVERY_MS
         self._is_asking = False
         self._failure = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all groups were known at the last `read`."""
+        return self._known is not None
 
     def of(self, key: TopicPartition) -> Mapping[str, int] | None:
         """The position of each group in a partition; None while one may be unknown."""
@@ -95,7 +100,7 @@ class GroupPositions:
             self._add_elsewhere(found, keys)
 
     def _is_loaded(self) -> bool:
-        """Whether all partitions of the topic of groups have leaders, and those here are loaded."""
+        """Whether all partitions of the topic of groups have leaders, and all shards here are loaded."""
         groups, node_id = self._broker.groups, self._broker.node_id
         leaders = [leader for leader, _ in self._leaders()]
         own = [index for index, leader in enumerate(leaders) if leader == node_id]
@@ -116,7 +121,7 @@ class GroupPositions:
         return {leader for leader, _ in self._leaders()} - {self._broker.node_id, NO_LEADER}
 
     def _add_elsewhere(self, found: Positions, keys: frozenset[TopicPartition]) -> None:
-        """Note all positions as known, unless those of other coordinators are not."""
+        """Note all positions as known, unless other coordinators have not answered."""
         if not self._coordinators_elsewhere():
             self._known, self._covered = found, keys
             return
