@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -127,6 +128,16 @@ def test_nobody_loses_what_is_in_remote_storage_too() -> None:
     topic = partition("a", 1, 2, read={"g": 0}, keeps_unread=True, is_remote=True)
     plan = planned([topic], 200, KEEP_UNREAD)
     assert (plan.freed_bytes, plan.losses) == (200, ())
+
+
+def test_what_is_below_the_log_start_offset_goes_first_and_nobody_loses_it() -> None:
+    deleted = replace(partition("a", 5, 6, read={"g": 0}, keeps_unread=True), start_offset=13)
+    plan = planned([deleted, partition("b", 1, 2, read={"g": 99})], 100, KEEP_UNREAD)
+    assert ends(plan) == {"b": 10}
+    plan = planned([deleted], 200, KEEP_UNREAD)
+    assert (ends(plan), plan.losses) == ({"a": 10}, ())
+    plan = planned([replace(deleted, keeps_unread=False)], 200, READ_FIRST)
+    assert [(each.records, each.size_bytes) for each in plan.losses] == [(7, 100)]
 
 
 segments = some.lists(

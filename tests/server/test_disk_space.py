@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,7 @@ KEPT = {"wirekafka_retention_keep_unread": "true", **SEGMENTS}
 class Node:
     """A node whose clock the tests advance, with the parts of housekeeping that delete."""
 
-    def __init__(self, directory: Path, clock: ManualClock, **settings: str):
+    def __init__(self, directory: Path | str, clock: ManualClock, **settings: str):
         settings = {"offsets_topic_num_partitions": "1", **settings}
         self.kafka = InProcessBroker(directory, clock, **settings)
         self.kafka.create("__consumer_offsets")
@@ -187,9 +189,48 @@ def test_deletions_by_clients_make_room(node: Node) -> None:
         timeout_ms=1000, topics=[named(name="orders", partitions=[partition])]
     )
     assert node.kafka.call(request, 2).topics[0].partitions[0].error_code == 0
-    node.retain()
     node.seconds(2)
     assert node.produce("orders") is Error.NONE
+
+
+def test_each_directory_has_the_budget_for_itself(
+    tmp_path: Path, manual_clock: ManualClock, settings: dict[str, str]
+) -> None:
+    node = Node(f"{tmp_path}/a,{tmp_path}/b", manual_clock, **settings)
+    for topic in ("one", "two", "three"):
+        node.kafka.create(topic, **KEPT)
+        commit(node.kafka, "g", 0, topic)
+    directory = node.kafka.broker.directory_of
+    [other] = [each for each in ("two", "three") if directory(each, 0) != directory("one", 0)]
+    assert node.fill("one") < 100
+    assert node.produce("one") is Error.KAFKA_STORAGE_ERROR
+    assert node.fill(other, 50) == 50
+    assert [each.is_refusing for each in node.space.statuses()].count(True) == 1
+    node.kafka.stop()
+
+
+def test_nothing_is_deleted_while_a_snapshot_is_taken(node: Node) -> None:
+    node.kafka.create("t", **SEGMENTS)
+    node.kafka.broker.disk.holds += 1
+    assert node.fill("t", 150) == 150
+    assert node.start_offset("t") == 0
+    node.kafka.broker.disk.holds -= 1
+    node.seconds(1)
+    assert node.start_offset("t") > 0 and node.status.used_bytes <= BUDGET
+
+
+def test_a_directory_whose_disk_fails_is_out_of_service(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.EIO, "the medium is gone")
+
+    node.seconds(1)
+    monkeypatch.setattr(RealDisk, "free_bytes", fail)
+    assert node.housekeeping._keep_space() is None
+    [directory] = node.kafka.broker.directories
+    assert directory.failure is not None
+    node.seconds(2)
 
 
 def test_internal_compacted_and_unlimited_topics_lose_nothing(node: Node) -> None:
@@ -336,6 +377,9 @@ def test_metrics_have_the_budget_and_what_is_at_risk(node: Node) -> None:
     text = "".join("".join(table.texts()) for table in collector.tables)
     assert f'wirekafka_disk_budget_bytes{{directory="{node.status.path}"}} {BUDGET}' in text
     assert 'wirekafka_disk_budget_unread_records_at_risk{group="g",topic="t"}' in text
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
+    exported = set(re.findall(r"^# TYPE (wirekafka_disk_budget_\w+)", text, re.MULTILINE))
+    assert exported == set(re.findall(r"`(wirekafka_disk_budget_\w+)`", page))
     until = node.status.seconds_until_full
     assert until is not None and 600 < until < 3_600 * 2
     plan = node.space.plan(node.status.path, BUDGET)

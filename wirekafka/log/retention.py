@@ -79,14 +79,17 @@ def expendable(
 def spare(segments: Sequence[Segment], horizon: Horizon) -> int:
     """How many segments, counted from the oldest, may be deleted before they expire.
 
-    They are committed, not held, and of a tiered log readable in remote storage. The active
-    segment counts as in `expired`.
+    They are committed, and not held or below the log start offset; of a tiered log they are
+    readable in remote storage. The active segment counts as in `expired`.
     """
-    count = _released(segments, _deletable(segments, horizon), horizon)
+    deletable = _deletable(segments, horizon)
+    below_start = _below_start(segments, deletable, horizon.start_offset)
+    count = max(_released(segments, deletable, horizon), below_start)
     readable_end_offset = horizon.readable_end_offset
     if readable_end_offset is None:
         return count
-    while count and end_of(segments, count - 1, horizon.end_offset) > readable_end_offset:
+    end_offset = max(readable_end_offset, horizon.start_offset)
+    while count and end_of(segments, count - 1, horizon.end_offset) > end_offset:
         count -= 1
     return count
 

@@ -44,7 +44,7 @@ class BudgetPartition:
     topic: str
     partition: int
     start_offset: int
-    """Of its oldest segment here."""
+    """The log start offset: what is below it, nobody can read."""
     segments: Sequence[BudgetSegment]
     positions: Mapping[str, int] | None
     """The committed offset of each group; None if they are not known."""
@@ -54,7 +54,7 @@ class BudgetPartition:
 
     def rank(self, end_offset: int) -> SpareRank:
         """How dispensable the records below an offset are."""
-        if self.is_remote:
+        if self.is_remote or end_offset <= self.start_offset:
             return SpareRank.READ
         if self.positions is None:
             return SpareRank.UNREAD
@@ -206,7 +206,7 @@ def _losses(course: _Course) -> Iterator[UnreadLoss]:
             if unread > 0:
                 records += unread
                 size_bytes += segment.size_bytes * unread // (segment.end_offset - start_offset)
-            start_offset = segment.end_offset
+            start_offset = max(start_offset, segment.end_offset)
         if records:
             yield UnreadLoss(
                 group=group,

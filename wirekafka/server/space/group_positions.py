@@ -100,7 +100,7 @@ class GroupPositions:
             self._add_elsewhere(found, keys)
 
     def _is_loaded(self) -> bool:
-        """Whether all partitions of the topic of groups have leaders, and all shards here are loaded."""
+        """Whether each partition of groups has a leader, and each shard here is loaded."""
         groups, node_id = self._broker.groups, self._broker.node_id
         leaders = [leader for leader, _ in self._leaders()]
         own = [index for index, leader in enumerate(leaders) if leader == node_id]
