@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -191,6 +192,44 @@ def test_deletions_by_clients_make_room(node: Node) -> None:
     assert node.kafka.call(request, 2).topics[0].partitions[0].error_code == 0
     node.seconds(2)
     assert node.produce("orders") is Error.NONE
+
+
+@keep_unread
+@pytest.mark.parametrize("seed", range(5))
+def test_no_history_of_writes_and_commits_loses_anything_unread(node: Node, seed: int) -> None:
+    """Three topics, three groups that come, read, go back and are deleted, and two retentions."""
+    dice = random.Random(seed)
+    topics = ("a", "b", "c")
+    for topic in topics:
+        node.kafka.create(topic, retention_ms=str(DAY_MS), **(KEPT if topic < "c" else SEGMENTS))
+    committed: dict[tuple[str, str], int] = {}
+    most_bytes = moved = 0
+    for _ in range(150):
+        topic, group = dice.choice(topics), dice.choice("ghi")
+        end_offset = node.kafka.partition(topic).log.end_offset
+        match dice.randrange(12):
+            case 0 | 1 | 2 | 3 | 4 | 5:
+                node.produce(topic, 5, dice.choice([0, 0, 2 * DAY_MS]))
+            case 6 | 7 | 8:
+                offset = dice.randint(node.start_offset(topic), end_offset)
+                commit(node.kafka, group, offset, topic)
+                committed[group, topic] = offset
+            case 9:
+                node.kafka.call(DeleteGroupsRequest(groups_names=[group]), 2)
+                committed = {key: at for key, at in committed.items() if key[0] != group}
+        before = {topic: node.start_offset(topic) for topic in topics}
+        node.seconds(1)
+        if dice.random() < 0.2 and topic != "c":
+            node.retain()
+        for topic in topics:
+            after = node.start_offset(topic)
+            moved += after > before[topic]
+            unread_from = [at for (_, where), at in committed.items() if where == topic]
+            if topic != "c":  # Its own retention waits for nobody.
+                assert after == before[topic] or after <= min(unread_from, default=after)
+        most_bytes = max(most_bytes, node.status.used_bytes)
+    assert moved > 10 and most_bytes < BUDGET * 1.1
+    assert node.status.lost_bytes == 0
 
 
 def test_each_directory_has_the_budget_for_itself(

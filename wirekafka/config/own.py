@@ -75,7 +75,7 @@ OWN = {
     "topics whose retention is unlimited lose nothing, tiered topics only what is readable in the "
     "object store. While nothing more may go, appends are refused as on a full disk.",
     DISK_POLICY: "What else may go within the budget: `read-first`, the default, deletes unread "
-    "segments too once no read segment is left, except those of topics with "
+    "segments too once no read segment is left, but not in topics with "
     "`wirekafka.retention.keep.unread`; `keep-unread` deletes nothing that a group has not read.",
     TIER: "The URL of an object store for tiered topics, such as s3://bucket/prefix or "
     "file:///mnt/tier; it stands for the class of a plugin and its options, which must not be set "
