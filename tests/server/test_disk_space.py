@@ -6,16 +6,20 @@ import errno
 import logging
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.eventually import eventually
 from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
 from tests.server.test_lag import commit
 from tests.server.test_measured_pipeline import fetch_request, produce_request
+from tests.server.test_monitoring import Monitored
 from wirekafka.config.option import ConfigError
 from wirekafka.errors import Error
 from wirekafka.log.files import RealDisk
@@ -423,6 +427,39 @@ def test_metrics_have_the_budget_and_what_is_at_risk(node: Node) -> None:
     assert until is not None and 600 < until < 3_600 * 2
     plan = node.space.plan(node.status.path, BUDGET)
     assert plan.freed_by_topic().keys() == {"t"} and plan.losses[0].group == "g"
+
+
+def test_a_served_budget_has_metrics(tmp_path: Path) -> None:
+    monitored = Monitored(tmp_path / "data", "--set", "wirekafka.disk.budget.bytes=123456")
+    with monitored.serving:
+        found = eventually(lambda: monitored.metrics()["wirekafka_disk_budget_bytes"].samples)
+        assert [each.value for each in found] == [123456]
+
+
+def test_nothing_of_budgets_is_imported_without_any() -> None:
+    imports = (
+        "import sys, wirekafka.server.run, wirekafka.server.monitoring.service;"
+        "print([each for each in sys.modules if 'space' in each or 'disk_budget' in each])"
+    )
+    done = subprocess.run([sys.executable, "-c", imports], capture_output=True, check=True)
+    assert done.stdout.strip() == b"[]"
+
+
+def test_an_option_that_is_taken_back_holds_nothing_any_more(node: Node) -> None:
+    node.kafka.create("kept", retention_ms=str(DAY_MS), **KEPT)
+    node.produce("kept", 50, age_ms=2 * DAY_MS)
+    commit(node.kafka, "g", 20, "kept")
+    node.seconds(6)
+    log = node.kafka.partition("kept").log
+    assert log.unread_from == 20
+    changes = ResourceChanges(
+        TOPIC, "kept", [ConfigChange("wirekafka.retention.keep.unread", 0, "false")]
+    )
+    now(node.kafka.broker.controller.submit(AlterConfigs([changes])))
+    node.seconds(6)
+    assert log.unread_from == -1, "not known, should the option return"
+    node.retain()
+    assert node.start_offset("kept") == 50
 
 
 def test_the_disk_counts_where_it_is_full_sooner_than_the_budget(

@@ -119,6 +119,8 @@ class DiskSpace:
             led[key] = partition
             if partition.log.config.wirekafka_retention_keep_unread:
                 keeping.append(partition)
+            else:
+                partition.log.unread_from = _UNKNOWN
         self._led = led
         return keeping
 
