@@ -12,11 +12,13 @@ from tests.in_process import now
 from wirekafka import Cluster
 from wirekafka.broker import Broker
 from wirekafka.codec.message import Request
+from wirekafka.config.own import DiskLimit
 from wirekafka.coordinator.routing import NoLinks
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from wirekafka.server.space.disk_space import DiskSpace
 from wirekafka.server.space.other_coordinators import OtherCoordinators
 
 UNKNOWN, NOTHING_UNREAD = -1, (1 << 63) - 1
@@ -36,9 +38,9 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def commit(cluster: Cluster, group: str, offset: int) -> None:
+def commit(cluster: Cluster, group: str, offset: int, topic: str = "t") -> None:
     consumer = Consumer(cluster.client_config() | {"group.id": group})
-    consumer.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
+    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
     consumer.close()
 
 
@@ -94,6 +96,42 @@ def test_share_groups_of_other_brokers_hold_what_they_have_not_settled(cluster: 
     response = cluster[2]._engine.ask(DeleteGroupsRequest(groups_names=["s"]), 2)
     assert response.results[0].error_code == 0
     cluster.wait_for(lambda: unread_from(cluster, "t") == 7)
+
+
+def test_a_budget_deletes_what_groups_of_all_coordinators_have_read(cluster: Cluster) -> None:
+    config = {"internal.segment.bytes": 5_000}
+    for topic in ("read", "unread"):
+        cluster.create_topic(topic, config=config)
+        cluster.move_leader(topic, 0, 1)
+        for _ in range(60):
+            cluster.produce(topic, ["v" * 900])
+    commit(cluster, "slow", 30, "read")
+    commit(cluster, "stopped", 0, "unread")
+    space: list[DiskSpace] = []
+
+    def keep(broker: Broker) -> int:
+        """What the node's housekeeping would do every second; returns the bytes of all logs."""
+        if not space:
+            space.append(DiskSpace(broker, DiskLimit(100_000, deletes_unread=False)))
+        while space[0].work() is not None:
+            pass
+        return space[0].statuses()[0].freed_bytes
+
+    def starts(broker: Broker) -> tuple[int, int]:
+        logs = [broker.partitions[topic, 0].log for topic in ("read", "unread")]
+        return logs[0].start_offset, logs[1].start_offset
+
+    assert cluster[1]._engine.on_broker(keep) == 0, "the other coordinator is unknown yet"
+
+    def frees() -> bool:
+        cluster.clock.advance(seconds=6)
+        return cluster[1]._engine.on_broker(keep) > 0
+
+    cluster.wait_for(frees)
+    read, unread = cluster[1]._engine.on_broker(starts)
+    assert 20 < read <= 30 and unread == 0
+    cluster.produce("read", ["follow"])
+    cluster.wait_for(lambda: cluster[2]._engine.on_broker(starts) == (read, 0))
 
 
 class Deaf(NoLinks):
