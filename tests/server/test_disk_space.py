@@ -30,9 +30,11 @@ from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 from wirekafka.protocol.delete_records import DeleteRecordsRequest
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest
 from wirekafka.server.background.housekeeping import Housekeeping
+from wirekafka.server.space import group_positions
 from wirekafka.server.space.collector import DiskBudgetCollector
 from wirekafka.server.space.directory_space import DirectoryStatus
 from wirekafka.server.space.disk_space import DiskSpace
+from wirekafka.server.space.group_positions import GroupPositions
 
 BUDGET = 100_000
 DAY_MS = 86_400_000
@@ -341,6 +343,23 @@ def test_unknown_offsets_keep_everything(node: Node, monkeypatch: pytest.MonkeyP
     node.seconds(2)
     assert node.start_offset("orders") > 0
     assert node.produce("orders") is Error.NONE
+
+
+def test_a_coordinator_that_is_loaded_meanwhile_makes_a_reading_worthless(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_positions, "_OFFSETS_PER_STEP", 1)
+    node.kafka.create("t")
+    commit(node.kafka, "g", 0, "t")
+    broker = node.kafka.broker
+    positions = GroupPositions(broker)
+    keys = frozenset({("t", 0)})
+    reading = positions.read(keys)
+    next(reading)
+    broker.groups.lead(0, broker.partitions["__consumer_offsets", 0])
+    assert list(reading) == [] and not positions.is_known
+    list(positions.read(keys))
+    assert positions.of(("t", 0)) == {"g": 0}
 
 
 def test_a_budget_is_rather_exceeded_for_a_minute_than_kept_without_knowledge(

@@ -12,7 +12,7 @@ from wirekafka.config.own import DiskLimit
 
 NO_ONE_KNOWN = None
 """In place of a group: the committed offsets of the partition are not known."""
-_NOTHING = -1
+_NOTHING, _EVERYTHING = -1, 1 << 63
 
 
 class SpareRank(IntEnum):
@@ -52,16 +52,20 @@ class BudgetPartition:
     is_remote: bool = False
     """Whether the segments are readable in remote storage, so that nobody loses anything."""
 
+    def ranks(self) -> tuple[int, SpareRank]:
+        """Up to which offset its records have been read, and the rank of what follows."""
+        if self.is_remote:
+            return _EVERYTHING, SpareRank.READ
+        if self.positions is None:
+            return self.start_offset, SpareRank.UNREAD
+        if not self.positions:
+            return self.start_offset, SpareRank.UNCLAIMED
+        return max(min(self.positions.values()), self.start_offset), SpareRank.UNREAD
+
     def rank(self, end_offset: int) -> SpareRank:
         """How dispensable the records below an offset are."""
-        if self.is_remote or end_offset <= self.start_offset:
-            return SpareRank.READ
-        if self.positions is None:
-            return SpareRank.UNREAD
-        if not self.positions:
-            return SpareRank.UNCLAIMED
-        is_read = end_offset <= min(self.positions.values())
-        return SpareRank.READ if is_read else SpareRank.UNREAD
+        read_offset, rank = self.ranks()
+        return SpareRank.READ if end_offset <= read_offset else rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +131,12 @@ class _Course:
     """A partition with how many of its segments the plan deletes so far."""
 
     partition: BudgetPartition
+    read_offset: int
+    """Up to where it has been read."""
+    last_rank: SpareRank
+    """The rank of what follows."""
+    may_all_go: bool
+    """Whether this may go as well."""
     count: int = 0
     size_bytes: int = 0
     rank: SpareRank = SpareRank.READ
@@ -142,10 +152,10 @@ def planned(
     policy and the topic allow it; closed segments go before active ones, older before newer.
     A segment goes only after all that are before it in its log.
     """
-    courses = [_Course(each) for each in partitions]
+    courses = [_Course(each, *each.ranks(), _may_all_go(each, limit)) for each in partitions]
     heads: list[tuple[_Order, int]] = []
     for number, course in enumerate(courses):
-        if (order := _next_order(course, limit)) is not None:
+        if (order := _next_order(course)) is not None:
             heads.append((order, number))
     heapify(heads)
     missing_bytes = excess_bytes
@@ -157,25 +167,36 @@ def planned(
         course.size_bytes += size_bytes
         course.rank = rank
         missing_bytes -= size_bytes
-        if (order := _next_order(course, limit)) is not None:
+        if (order := _next_order(course)) is not None:
             heappush(heads, (order, number))
     deletions = [_deletion(each) for each in courses if each.count]
-    losses = [loss for each in courses if each.count for loss in _losses(each)]
+    losses = [
+        loss
+        for each in courses
+        if each.rank is SpareRank.UNREAD
+        for loss in _losses(each.partition, each.count)
+    ]
     losses.sort(key=lambda loss: (-loss.size_bytes, loss.topic, loss.partition, loss.group or ""))
     return DeletionPlan(
         excess_bytes=max(excess_bytes, 0), deletions=tuple(deletions), losses=tuple(losses)
     )
 
 
-def _next_order(course: _Course, limit: DiskLimit) -> _Order | None:
+def _may_all_go(partition: BudgetPartition, limit: DiskLimit) -> bool:
+    is_kept = partition.keeps_unread or not limit.deletes_unread
+    return not is_kept or partition.ranks()[1] is not SpareRank.UNREAD
+
+
+def _next_order(course: _Course) -> _Order | None:
     """The place of a partition's next segment in the order; None if none may go."""
     partition = course.partition
     if course.count == len(partition.segments):
         return None
     segment = partition.segments[course.count]
-    rank = partition.rank(segment.end_offset)
-    if rank is SpareRank.UNREAD and (partition.keeps_unread or not limit.deletes_unread):
+    is_read = segment.end_offset <= course.read_offset
+    if not (is_read or course.may_all_go):
         return None
+    rank = SpareRank.READ if is_read else course.last_rank
     return rank, segment.is_active, segment.age_from_ms, partition.topic, partition.partition
 
 
@@ -191,17 +212,15 @@ def _deletion(course: _Course) -> BudgetDeletion:
     )
 
 
-def _losses(course: _Course) -> Iterator[UnreadLoss]:
-    partition = course.partition
-    if partition.is_remote:
-        return
+def _losses(partition: BudgetPartition, count: int) -> Iterator[UnreadLoss]:
+    """What groups lose with the first segments of a partition."""
     positions: Sequence[tuple[str | None, int]] = [(NO_ONE_KNOWN, _NOTHING)]
     if partition.positions is not None:
         positions = list(partition.positions.items())
     for group, position in positions:
         records = size_bytes = 0
         start_offset = partition.start_offset
-        for segment in partition.segments[: course.count]:
+        for segment in partition.segments[:count]:
             unread = segment.end_offset - max(start_offset, position)
             if unread > 0:
                 records += unread

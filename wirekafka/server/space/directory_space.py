@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -28,7 +28,10 @@ _LEVELS_S = (_DAY_S, _HOUR_S)
 """A directory that will be full sooner than this is warned of, once for each."""
 _QUIET_MS = 600_000
 """Between two lines about deletions."""
+_DELETED_PER_STEP = 5
 _LOOK_AHEAD_MS = 10_000
+_LOOK_AHEAD_PER_PARTITION_MS = 10
+"""How often the next day is planned: planning takes longer for more partitions."""
 _AHEAD = 2
 """As many times the bytes of the last second are kept free, so that the budget holds until the
 next look."""
@@ -93,15 +96,15 @@ class DirectorySpace:
         """The unread records among them."""
         self._freed_ms = self._lost_ms = -_QUIET_MS
         """When there was a line about them."""
-        self._looked_ahead_ms = -_LOOK_AHEAD_MS
+        self._look_ahead_ms = 0
+        """When the next day is planned next."""
 
     def needs_positions(self, now_ms: int) -> bool:
         """Whether it matters now what groups have read."""
         if self._excess_bytes > 0:
             return True
         reached = self._reached()
-        is_due = now_ms - self._looked_ahead_ms >= _LOOK_AHEAD_MS
-        return reached > self._level or (reached > 0 and is_due)
+        return reached > self._level or (reached > 0 and now_ms >= self._look_ahead_ms)
 
     @property
     def is_nearly_full(self) -> bool:
@@ -141,10 +144,13 @@ class DirectorySpace:
         return planned(partitions, excess_bytes, self._limit)
 
     def look_ahead(self, partitions: Collection[BudgetPartition], now_ms: int) -> None:
-        """Plan for another day at the present growth, and warn where that reaches the budget."""
-        self._looked_ahead_ms = now_ms
-        self._outlook = self.plan(partitions, round(self._growth.bytes_per_s * _DAY_S))
+        """Plan for another day at the present growth, if due, and warn if that is too much."""
         reached = self._reached()
+        if reached <= self._level and now_ms < self._look_ahead_ms:
+            return
+        self._look_ahead_ms = now_ms + _LOOK_AHEAD_MS
+        self._look_ahead_ms += _LOOK_AHEAD_PER_PARTITION_MS * len(partitions)
+        self._outlook = self.plan(partitions, round(self._growth.bytes_per_s * _DAY_S))
         if reached > self._level:
             self._level = reached
             if self._room_bytes > 0:
@@ -164,11 +170,11 @@ class DirectorySpace:
 
     def keep_within(
         self, partitions: Collection[BudgetPartition], led: Mapping[tuple[str, int], Partition]
-    ) -> None:
-        """Delete what exceeds the budget, and refuse appends while that does not suffice."""
+    ) -> Iterator[None]:
+        """Delete what exceeds the budget, in steps, and refuse appends while that is too little."""
         excess_bytes = self._excess_bytes
         self._present = planned(partitions, excess_bytes, self._limit)
-        freed_bytes = self._delete(led)
+        freed_bytes = yield from self._delete(led)
         self._used_bytes -= freed_bytes
         self._freed_bytes += freed_bytes
         self._lost_bytes += sum(each.size_bytes for each in self._present.losses)
@@ -230,11 +236,17 @@ class DirectorySpace:
             what,
         )
 
-    def _delete(self, led: Mapping[tuple[str, int], Partition]) -> int:
+    def _delete(self, led: Mapping[tuple[str, int], Partition]) -> Generator[None, None, int]:
+        """Carry out the plan; returns how many bytes went."""
         freed_bytes = 0
         now_ms = self._growth.latest_ms
-        for each in self._present.deletions:
-            partition = led[each.topic, each.partition]
+        for number, each in enumerate(self._present.deletions, 1):
+            if number % _DELETED_PER_STEP == 0:
+                yield
+            key = each.topic, each.partition
+            partition = led.get(key)
+            if partition is None or self.directory.logs.get(key) is not partition.log:
+                continue  # It was moved or deleted meanwhile.
             before_bytes = partition.log.size_bytes
             try:
                 if partition.log.delete_spare_segments(

@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 _PAUSE_MS = 5
 _PER_STEP = 200
+_PLANNED_PER_STEP = 50
+"""The segments of each of these partitions are looked at."""
 _UNKNOWN, _NOTHING_UNREAD = -1, (1 << 63) - 1
 _READ_EVERY_MS = 5_000
 """How often positions are read while nothing is deleted for a budget."""
@@ -54,7 +56,7 @@ class DiskSpace:
         """What would be deleted if the logs of a directory had so many bytes more."""
         for space in self._spaces:
             if space.directory.path == path:
-                return space.plan(self._partitions_in(space.directory), more_bytes)
+                return space.plan(_all_of(self._partitions_in(space.directory)), more_bytes)
         return DeletionPlan(excess_bytes=0)
 
     def work(self) -> int | None:
@@ -83,8 +85,11 @@ class DiskSpace:
             self._read_ms = now_ms
             yield from self._read(keeping)
         for space in working:
-            self._act(space, now_ms, needs=space in needing)
-            yield
+            if space not in needing:
+                space.rest()
+            elif not self._is_waiting(now_ms):
+                yield from self._act(space)
+            space.report(now_ms)
 
     def _read(self, keeping: Sequence[Partition]) -> Iterator[None]:
         """Read how far groups are, and note it for retention."""
@@ -140,15 +145,16 @@ class DiskSpace:
             return
         space.measure(broker.clock.now_ms(), used_bytes, free_bytes)
 
-    def _act(self, space: DirectorySpace, now_ms: int, *, needs: bool) -> None:
-        if not needs:
-            space.rest()
-        elif not self._is_waiting(now_ms):
-            partitions = self._partitions_in(space.directory)
-            space.look_ahead(partitions, now_ms)
-            if not self._broker.disk.holds:  # Else a snapshot is taken, and nothing may go.
-                space.keep_within(partitions, self._led_in(space.directory))
-        space.report(now_ms)
+    def _act(self, space: DirectorySpace) -> Iterator[None]:
+        partitions = yield from self._partitions_in(space.directory)
+        space.look_ahead(partitions, self._broker.clock.now_ms())
+        disk = self._broker.disk
+        if disk.holds:  # A snapshot is taken: nothing may go.
+            return
+        for _ in space.keep_within(partitions, self._led_in(space.directory)):
+            yield
+            if disk.holds:
+                return
 
     def _is_waiting(self, now_ms: int) -> bool:
         """Whether the offsets of groups may soon be known: they are not just after a start."""
@@ -162,10 +168,14 @@ class DiskSpace:
             if directory.logs.get(key) is partition.log and partition.is_leader
         }
 
-    def _partitions_in(self, directory: LogDirectory) -> list[BudgetPartition]:
-        found = []
+    def _partitions_in(
+        self, directory: LogDirectory
+    ) -> Generator[None, None, list[BudgetPartition]]:
+        found: list[BudgetPartition] = []
         try:
-            for key, partition in self._led_in(directory).items():
+            for number, (key, partition) in enumerate(self._led_in(directory).items()):
+                if number % _PLANNED_PER_STEP == _PLANNED_PER_STEP - 1:
+                    yield
                 positions = self._positions.of(key)
                 # Unless none is known for long: the positions in a new partition are known soon.
                 is_kept = positions is None and self._positions.is_known
@@ -175,3 +185,13 @@ class DiskSpace:
         except OSError as error:
             directory.note(error)
         return found
+
+
+def _all_of(steps: Generator[None, None, list[BudgetPartition]]) -> list[BudgetPartition]:
+    """What the steps return in the end."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            found: list[BudgetPartition] = ended.value
+            return found

@@ -81,7 +81,8 @@ class GroupPositions:
         found: Positions = {}
         share: list[str] = []
         seen = 0
-        for machine in broker.groups.machines():
+        machines = broker.groups.machines()
+        for machine in machines:
             shard = cast(GroupShard, machine)
             share += [id for id, group in shard.groups.items() if group.type_name == _SHARE]
             for group_id in shard.offsets.group_ids():
@@ -93,7 +94,9 @@ class GroupPositions:
                         yield
         self._ask(share, keys)
         self._known = None
-        if self._is_loaded() and all(group_id in self._shares for group_id in share):
+        # A shard that was loaded meanwhile has groups that are missing here.
+        is_whole = self._is_loaded() and broker.groups.machines() == machines
+        if is_whole and all(group_id in self._shares for group_id in share):
             for group_id, places in self._shares.items():
                 for key, offset in places.items():
                     found.setdefault(key, {})[group_id] = offset
