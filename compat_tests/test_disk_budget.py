@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.apache_kafka import apache_kafka_on
+from compat_tests.wire import Wire
 from spark_examples.live_broker import live_broker
 from tests.eventually import eventually
+from tests.in_process import now
+from wirekafka.codec.message import Request
+from wirekafka.coordinator.routing import NoLinks
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.server.space.other_coordinators import OtherCoordinators, Positions
 
 BUDGET = "wirekafka.disk.budget.bytes=4000000"
 KEPT = {"wirekafka.retention.keep.unread": "true", "segment.bytes": "1048576"}
 VALUE_BYTES = 20_000
+Named = MetadataRequest.Topic
 
 
 def produce(bootstrap: str, first: int, count: int) -> int:
@@ -70,6 +79,27 @@ def bounds(bootstrap: str) -> tuple[int, int, int]:
     return start, end, committed.offset
 
 
+class WireLinks(NoLinks):
+    """Connections to brokers that all are one broker."""
+
+    def __init__(self, bootstrap: str):
+        self._wire = Wire.to(bootstrap)
+
+    async def send(self, broker_id: int, client_id: str, request: Request) -> Any:
+        return self._wire.ask(request, type(request).versions.last)
+
+
+def positions_elsewhere(bootstrap: str) -> Positions:
+    """What a leader finds out about the groups of another coordinator."""
+    [topic] = Wire.to(bootstrap).ask(MetadataRequest(topics=[Named(name="orders")]), 13).topics
+    known = SimpleNamespace(id=topic.topic_id, name="orders")
+    image = SimpleNamespace(topics={"orders": known}, topics_by_id={topic.topic_id: known})
+    routing = SimpleNamespace(links=WireLinks(bootstrap))
+    broker: Any = SimpleNamespace(routing=routing, image=image)
+    found: Positions = now(OtherCoordinators(broker).read([1], [("orders", 0)]))
+    return found
+
+
 @pytest.mark.timeout(120)
 def test_a_consumer_continues_after_the_budget_was_exhausted(tmp_path: Path) -> None:
     data = tmp_path / "data"
@@ -96,6 +126,7 @@ def test_a_consumer_continues_after_the_budget_was_exhausted(tmp_path: Path) -> 
         # Kafka accepts connections before its partitions have leaders.
         assert eventually(lambda: bounds(bootstrap)) == left
         assert consumed(bootstrap, 20) == list(range(refused, refused + 20))
+        assert positions_elsewhere(bootstrap) == {("orders", 0): {"billing": refused + 20}}
         assert produce(bootstrap, refused + 20, 2) == refused + 22
     with live_broker(data, BUDGET) as bootstrap:
         assert consumed(bootstrap, 2) == [refused + 20, refused + 21]
