@@ -178,3 +178,48 @@ def test_producer_states_are_kept_after_all_their_records_were_deleted() -> None
     again = reopened(disk, start_offset=6)
     assert append(again, from_producer(7, 5)).duplicate
     assert append(again, from_producer(7, 6)).base_offset == 6
+
+
+def test_unread_segments_are_kept_where_the_topic_says_so() -> None:
+    log = log_of(4, retention_ms=HOUR_MS, wirekafka_retention_keep_unread=True)
+    late_ms = NOW_MS + 1000 * HOUR_MS
+    assert log.delete_old_segments(late_ms) == 0, "nothing is known yet"
+    log.unread_from = 7
+    assert log.delete_old_segments(late_ms) == 2
+    assert bases(log) == [6, 9]
+    log.advance_start(11)
+    assert log.delete_old_segments(late_ms) == 1, "clients may delete what is unread"
+
+
+def test_the_table_and_the_groups_both_hold_a_segment() -> None:
+    log = log_of(
+        4,
+        retention_ms=HOUR_MS,
+        wirekafka_retention_keep_unread=True,
+        wirekafka_table_hold=True,
+        wirekafka_table_mode="key_value",
+    )
+    log.unread_from, log.released_offset = 9, 3
+    assert log.delete_old_segments(NOW_MS + 1000 * HOUR_MS) == 1
+    log.unread_from, log.released_offset = 3, 9
+    assert log.delete_old_segments(NOW_MS + 1000 * HOUR_MS) == 0
+
+
+def test_spare_segments_go_before_they_expire_up_to_an_offset() -> None:
+    log = log_of(4)
+    assert log.delete_spare_segments(5, NOW_MS, log.end_offset) == 1
+    assert (bases(log), log.start_offset) == ([3, 6, 9], 3)
+    assert [each.base_offset for each in log.spare_segments(8)] == [3], "the others are in use"
+    assert log.delete_spare_segments(12, NOW_MS, 8) == 1
+    assert log.delete_spare_segments(12, NOW_MS, 12) == 2
+    assert (bases(log), log.start_offset, log.end_offset) == ([12], 12, 12)
+    assert log.spare_segments(12) == [] and log.delete_spare_segments(12, NOW_MS, 12) == 0
+
+
+def test_of_a_tiered_log_only_what_is_readable_elsewhere_is_spare() -> None:
+    log = log_of(4, remote_storage_enable=True)
+    assert log.remote is not None
+    assert log.delete_spare_segments(12, NOW_MS, 12) == 0
+    log.remote.copied_end_offset = log.remote.readable_end_offset = 7
+    assert log.delete_spare_segments(12, NOW_MS, 12) == 2
+    assert (bases(log), log.start_offset, log.first_offset) == ([6, 9], 6, 0)

@@ -190,6 +190,9 @@ STORED: Mapping[str, str] = {
         "TableFeed._topics TableFeed.deleted TableFeed.led TableFeed._marks TableFeed._doubtful"
     ),
     "server/tabling/tabling.py": "Tabling.reports Tabling._ends Tabling._released",
+    "server/space/directory_space.py": ("DirectorySpace._freed DirectorySpace._refusing"),
+    "server/space/disk_space.py": "DiskSpace._led",
+    "server/space/group_positions.py": "GroupPositions._readings GroupPositions._shares",
 }
 """Of topics, groups, offsets, transactions, ACLs and other state that the cluster stores: it takes
 rights to add to them, they are on the disk, and deletion and expiry free them."""

@@ -68,6 +68,8 @@ def test_a_metric_that_is_named_is_exported(monitored: Monitored, name: str) -> 
         pytest.skip("without a tier; tests/tiered/test_serving.py has one")
     if name.startswith("wirekafka_table_"):
         pytest.skip("without tables; tests/server/tabling/test_table_metrics.py has one")
+    if name.startswith("wirekafka_disk_budget_"):
+        pytest.skip("without a budget; tests/server/test_disk_space.py has one")
     if name.startswith("wirekafka_mirror_"):
         pytest.skip("without a mirror; tests/server/mirroring/test_mirroring.py has one")
     if "_remaining" in name:

@@ -20,6 +20,10 @@ SCHEMA_REGISTRY_CLIENT = "wirekafka.schema.registry.command.config"
 SCHEMA_REGISTRY_CERTIFICATE = "wirekafka.schema.registry.certificate"
 SCHEMA_REGISTRY_KEY = "wirekafka.schema.registry.key"
 NEW_DIRECTORIES = "wirekafka.new.log.dirs"
+DISK_BUDGET = "wirekafka.disk.budget.bytes"
+DISK_POLICY = "wirekafka.disk.budget.policy"
+READ_FIRST, KEEP_UNREAD = "read-first", "keep-unread"
+"""The policies of a disk budget."""
 TIER = "wirekafka.tier"
 TABLES = "wirekafka.tables.url"
 TABLES_NAMESPACE = "wirekafka.tables.namespace"
@@ -65,6 +69,14 @@ OWN = {
     NEW_DIRECTORIES: "Directories of `log.dirs` that this node may format beside others that it "
     "has used before. Another one without `meta.properties` is taken for a disk that is not "
     "mounted, and the node does not start. As `serve --new-directory`.",
+    DISK_BUDGET: "How many bytes the logs of each log directory may have; not set, there is no "
+    "limit. Ahead of Kafka's own retention, segments go that every group has read, the oldest "
+    "first, then segments of partitions without groups. Internal topics, compacted topics and "
+    "topics whose retention is unlimited lose nothing, tiered topics only what is readable in the "
+    "object store. While nothing more may go, appends are refused as on a full disk.",
+    DISK_POLICY: "What else may go within the budget: `read-first`, the default, deletes unread "
+    "segments too once no read segment is left, but not in topics with "
+    "`wirekafka.retention.keep.unread`; `keep-unread` deletes nothing that a group has not read.",
     TIER: "The URL of an object store for tiered topics, such as s3://bucket/prefix or "
     "file:///mnt/tier; it stands for the class of a plugin and its options, which must not be set "
     "then. As `serve --tier`, which sets remote.log.storage.system.enable as well.",
@@ -186,6 +198,27 @@ def schema_registry(sources: Sources) -> RegistryAccess | None:
                 raise ConfigError(SCHEMA_REGISTRY_USER, "[hidden]", "expected user:password")
             return RegistryAccess(url, user, password, ssl=ssl)
     raise ConfigError(SCHEMA_REGISTRY_CREDENTIALS, source, "expected URL or USER_INFO")
+
+
+@dataclass(frozen=True, slots=True)
+class DiskLimit:
+    """The budget of each log directory in bytes, and whether unread records go for it."""
+
+    budget_bytes: int
+    deletes_unread: bool = True
+
+
+def disk_limit(sources: Sources) -> DiskLimit | None:
+    """The budget of each log directory; None if there is none. Raises ConfigError."""
+    text = (sources.static_value(DISK_BUDGET) or "").strip()
+    policy = (sources.static_value(DISK_POLICY) or READ_FIRST).strip()
+    if policy not in (READ_FIRST, KEEP_UNREAD):
+        raise ConfigError(DISK_POLICY, policy, f"expected {READ_FIRST} or {KEEP_UNREAD}")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19) or int(text) < 1:
+        raise ConfigError(DISK_BUDGET, text, "expected a positive number of bytes")
+    return DiskLimit(int(text), deletes_unread=policy == READ_FIRST)
 
 
 def tables_url(sources: Sources) -> str | None:

@@ -20,7 +20,7 @@ from wirekafka.log.flush import Flush
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.producers import BatchSpan, CompletedTransaction, CorruptSnapshot
 from wirekafka.log.recovery import Opening, Parts
-from wirekafka.log.retention import RemotePart
+from wirekafka.log.retention import Horizon, RemotePart
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
 from wirekafka.log.segment import BatchShape, Segment
 from wirekafka.log.segments import Segments
@@ -55,12 +55,14 @@ class Log:
         "partition",
         "producers",
         "recovery_point",
+        "refused_appends",
         "released_offset",
         "remote",
         "report",
         "segments",
         "start_offset",
         "topic",
+        "unread_from",
     )
 
     def __init__(self, disk: Disk, directory: str, config: TopicConfig, parts: Parts):
@@ -93,9 +95,14 @@ class Log:
         if self.remote is not None:
             self.epochs.keep()
         self.recovery_point = parts.recovery_point
+        self.refused_appends = 0
+        """How often an append was refused for `refusal`."""
         self.released_offset = -1
         """Up to where the table has the records, for a topic whose retention waits for it; -1 while
         that is not known."""
+        self.unread_from = -1
+        """From where on a group has not read yet, for a topic whose unread records are kept; -1
+        while that is not known."""
         self.segments = Segments(disk, directory, config, parts.segments)
         """Oldest first; the last one is appended to."""
 
@@ -136,8 +143,12 @@ class Log:
 
     @property
     def held_from(self) -> int | None:
-        """From where on retention must wait for the topic's table; None if it need not."""
-        return self.released_offset if self._config.waits_for_table else None
+        """From where on retention must wait for the topic's table, or for groups that have not
+        read yet; None if it need not."""
+        held_from = self.released_offset if self._config.waits_for_table else None
+        if not self._config.wirekafka_retention_keep_unread:
+            return held_from
+        return self.unread_from if held_from is None else min(held_from, self.unread_from)
 
     @property
     def size_bytes(self) -> int:
@@ -322,16 +333,7 @@ class Log:
 
         Nothing at or above the high watermark, by default the log end, is deleted.
         """
-        horizon = retention.Horizon(
-            now_ms=now_ms,
-            start_offset=self.first_offset,
-            high_watermark=self.end_offset if high_watermark is None else high_watermark,
-            end_offset=self.end_offset,
-            held_from=self.held_from,
-        )
-        if horizon.held_from is not None and self.remote is not None:
-            # What is readable in remote storage can still be written to the table.
-            horizon.held_from = max(horizon.held_from, self.remote.readable_end_offset)
+        horizon = self._horizon(now_ms, high_watermark)
         try:
             count = retention.expired(self.segments, self._config, horizon)
             if count == len(self.segments):
@@ -339,15 +341,32 @@ class Log:
             if self.remote is not None:
                 readable_end = self.remote.readable_end_offset
                 count = retention.expendable(self.segments, self._config, horizon, readable_end)
-            if count:
-                # First the start offset, so that nothing is read while it is deleted.
-                start_offset = self.segments[count].base_offset
-                if self.remote is None:
-                    self.advance_start(start_offset)
-                elif start_offset > self.start_offset:
-                    self.epochs.save()
-                    self._advance_local_start(start_offset)
-                self.segments.retire(self.segments[:count], now_ms)
+            self._delete_oldest(count, now_ms)
+        except OSError as error:
+            raise self._storage_error(error) from error
+        return count
+
+    def spare_segments(self, high_watermark: int) -> Sequence[Segment]:
+        """The oldest segments, which may be deleted before they expire; the active one included.
+
+        Of a tiered log these are the segments that are readable in remote storage.
+        """
+        count = retention.spare(self.segments, self._horizon(0, high_watermark))
+        return list(self.segments)[:count]
+
+    def delete_spare_segments(self, end_offset: int, now_ms: int, high_watermark: int) -> int:
+        """Retire the spare segments that end at or below an offset; returns how many.
+
+        Raises KafkaError.
+        """
+        horizon = self._horizon(now_ms, high_watermark)
+        count = retention.spare(self.segments, horizon)
+        while count and retention.end_of(self.segments, count - 1, self.end_offset) > end_offset:
+            count -= 1
+        try:
+            if count == len(self.segments):
+                self._roll(self.end_offset, now_ms)
+            self._delete_oldest(count, now_ms)
         except OSError as error:
             raise self._storage_error(error) from error
         return count
@@ -546,6 +565,7 @@ class Log:
     def _with_room(self, shape: BatchShape, base_offset: int, now_ms: int) -> Segment:
         """The segment to append a batch to: the active one, after a roll where that is due."""
         if self._refusal is not None:
+            self.refused_appends += 1
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, self._refusal)
         if shape.size_bytes > self._config.segment_bytes:
             raise _too_large(self, shape.size_bytes)
@@ -556,6 +576,33 @@ class Log:
         except (OSError, BadBatch) as error:
             raise self._storage_error(error) from error
         return self.segments.active
+
+    def _horizon(self, now_ms: int, high_watermark: int | None) -> Horizon:
+        remote, held_from = self.remote, self.held_from
+        readable_end_offset = None if remote is None else remote.readable_end_offset
+        if held_from is not None and readable_end_offset is not None:
+            # What is readable in remote storage can still be written to the table, and be read.
+            held_from = max(held_from, readable_end_offset)
+        return Horizon(
+            now_ms=now_ms,
+            start_offset=self.first_offset,
+            high_watermark=self.end_offset if high_watermark is None else high_watermark,
+            end_offset=self.end_offset,
+            held_from=held_from,
+            readable_end_offset=readable_end_offset,
+        )
+
+    def _delete_oldest(self, count: int, now_ms: int) -> None:
+        if not count:
+            return
+        # First the start offset, so that nothing is read while it is deleted.
+        start_offset = self.segments[count].base_offset
+        if self.remote is None:
+            self.advance_start(start_offset)
+        elif start_offset > self.start_offset:
+            self.epochs.save()
+            self._advance_local_start(start_offset)
+        self.segments.retire(self.segments[:count], now_ms)
 
     def _advance_local_start(self, offset: int) -> None:
         self.start_offset = offset

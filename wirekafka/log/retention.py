@@ -24,6 +24,8 @@ class Horizon:
     end_offset: int
     held_from: int | None = None
     """From here on neither time nor size deletes anything; None if nothing is held."""
+    readable_end_offset: int | None = None
+    """Up to where a tiered log is readable in remote storage, or -1; None if it is not tiered."""
 
 
 class RemotePart:
@@ -72,6 +74,30 @@ def expendable(
     ):
         count -= 1
     return count
+
+
+def spare(segments: Sequence[Segment], horizon: Horizon) -> int:
+    """How many segments, counted from the oldest, may be deleted before they expire.
+
+    They are committed, and not held or below the log start offset; of a tiered log they are
+    readable in remote storage. The active segment counts as in `expired`.
+    """
+    deletable = _deletable(segments, horizon)
+    below_start = _below_start(segments, deletable, horizon.start_offset)
+    count = max(_released(segments, deletable, horizon), below_start)
+    readable_end_offset = horizon.readable_end_offset
+    if readable_end_offset is None:
+        return count
+    end_offset = max(readable_end_offset, horizon.start_offset)
+    while count and end_of(segments, count - 1, horizon.end_offset) > end_offset:
+        count -= 1
+    return count
+
+
+def age_from_ms(segment: Segment) -> int:
+    """Since when the newest record of a segment is there: its timestamp, or the file's time."""
+    timestamp = segment.largest().timestamp
+    return timestamp if timestamp >= 0 else segment.created_ms
 
 
 def local_limits(config: TopicConfig) -> tuple[int, int]:
@@ -138,11 +164,6 @@ def _by_size(
 def _by_time(deletable: Sequence[Segment], count: int, limit_ms: int, now_ms: int) -> int:
     if limit_ms < 0:
         return count
-    while count < len(deletable) and now_ms - _age_from_ms(deletable[count]) > limit_ms:
+    while count < len(deletable) and now_ms - age_from_ms(deletable[count]) > limit_ms:
         count += 1
     return count
-
-
-def _age_from_ms(segment: Segment) -> int:
-    timestamp = segment.largest().timestamp
-    return timestamp if timestamp >= 0 else segment.created_ms

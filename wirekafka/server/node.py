@@ -16,7 +16,13 @@ from wirekafka.clock import Clock
 from wirekafka.codec.batch import Buffer
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.endpoints import listeners as addresses
-from wirekafka.config.own import RegistryAccess, mirror_source, schema_registry, tables_url
+from wirekafka.config.own import (
+    RegistryAccess,
+    disk_limit,
+    mirror_source,
+    schema_registry,
+    tables_url,
+)
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
     from wirekafka.server.connections.request_memory import LimitedOwner
     from wirekafka.server.mirroring.mirroring import Mirroring
     from wirekafka.server.schema_look_ups import SchemaLookUps
+    from wirekafka.server.space.disk_space import DiskSpace
     from wirekafka.server.tabling.tabling import Tabling
     from wirekafka.server.tiering.tiering import Tiering
     from wirekafka.server.tiering.work import Run
@@ -139,6 +146,7 @@ class Node:
         """The copies of another cluster's topics; None without `wirekafka.mirror.*`."""
         self._schema_registry: RegistryAccess | None = schema_registry(config.sources)
         """The registry that validates schemas; None if there is none."""
+        disk_limit(config.sources)  # Raises ConfigError before anything is opened.
         self._schemas: SchemaLookUps | None = None
         """Opened by the first batch with schemas to validate."""
         self.failure: Exception | None = None
@@ -160,6 +168,11 @@ class Node:
         """The line of the log about the started node and its addresses."""
         broker = self.broker
         return start_line(self._config, broker.cluster_id, broker.directories, self._bindings)
+
+    @property
+    def space(self) -> DiskSpace | None:
+        """The budgets of log directories; None while there are none."""
+        return None if self._housekeeping is None else self._housekeeping.space
 
     async def start(self) -> None:
         """Start, and return once clients are served.

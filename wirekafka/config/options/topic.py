@@ -12,6 +12,7 @@ from wirekafka.config.options.mirror import MirrorOptions
 from wirekafka.config.options.replication import ReplicationOptions as Replication
 from wirekafka.config.options.schema_validation import SchemaValidationOptions
 from wirekafka.config.options.tables import TableOptions
+from wirekafka.config.options.unread import UnreadOptions
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ def follows(
     return option
 
 
-class TopicOptions(SchemaValidationOptions, TableOptions, MirrorOptions):
+class TopicOptions(SchemaValidationOptions, TableOptions, MirrorOptions, UnreadOptions):
     """Topic options, by attribute."""
 
     __slots__ = ()

@@ -50,6 +50,7 @@ _LOGGED_EVERY = 250
 _FULL_MS = 10_000
 """How long a directory counts as full after a write has found no space."""
 _UNBOUNDED = 1 << 63
+_OVER_BUDGET = "its log directory has exhausted its disk budget"
 
 
 class UnusableDirectory(Exception):
@@ -93,7 +94,6 @@ class LogDirectory:
         """The free space as of the last check."""
         self._has_run_out = False
         self._full_until_ms = 0
-        self._refusal: str | None = None
         self.on_failure: Callable[[OSError], None] = _ignore
         """Called once, after `failure` is set, unless the directory failed before it was locked."""
         self.metadata_log: Log | None = None
@@ -104,6 +104,10 @@ class LogDirectory:
         self.cleaner_offsets: dict[TopicPartition, int] = {}
         """The offset up to which each compacted log is clean."""
         self._deleted: list[tuple[int, str]] = []
+        self._refusal: str | None = None
+        """Why all logs refuse appends; None while there is space."""
+        self._over_budget: frozenset[TopicPartition] = frozenset()
+        """The logs that refuse appends because the budget is exhausted."""
         try:
             self._open()
         except NoIdentity as error:
@@ -407,7 +411,8 @@ class LogDirectory:
             self._has_run_out, self._full_until_ms = False, now_ms + _FULL_MS
         self.is_full = free_bytes < reserve_bytes or now_ms < self._full_until_ms
         if free_bytes >= reserve_bytes:
-            self._refuse(None)
+            if self._refusal is not None or self._over_budget:
+                self._refuse(None)
             return None
         # Clients get no path of this machine, and its free space only by DescribeLogDirs.
         self._refuse("its log directory has less free space than its reserve")
@@ -444,12 +449,20 @@ class LogDirectory:
         if self._lock is not None:
             self._lock.release()
 
+    def refuse_over_budget(self, keys: frozenset[TopicPartition]) -> None:
+        """Refuse appends to these logs, and to no others, because the budget is exhausted."""
+        if keys != self._over_budget:
+            self._over_budget = keys
+            self._refuse(self._refusal)
+
     def _refuse(self, reason: str | None) -> None:
-        if reason is None and self._refusal is None:
-            return
         self._refusal = reason
         # Not the metadata log: topics must stay deletable, which makes room.
-        for log in (*self.logs.values(), *self.futures.values()):
+        for key, log in self.logs.items():
+            refusal = _OVER_BUDGET if reason is None and key in self._over_budget else reason
+            if log.refusal != refusal:
+                log.refusal = refusal
+        for log in self.futures.values():
             if log.refusal != reason:
                 log.refusal = reason
 

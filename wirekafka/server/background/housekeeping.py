@@ -6,13 +6,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from wirekafka.broker import Broker
 from wirekafka.clock import Timer
+from wirekafka.config.options import TOPIC as OPTIONS
+from wirekafka.config.own import disk_limit
 from wirekafka.errors import KafkaError
 from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.log.log import Log
+from wirekafka.metadata.image.image import TOPIC
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.background.cleaning import Cleaning
 from wirekafka.server.background.relocating import Relocating
@@ -20,6 +23,9 @@ from wirekafka.server.background.syncing import Syncing
 from wirekafka.server.background.table_notice import TableNotice
 from wirekafka.server.background.threads import OwnThread, sync_in_thread
 from wirekafka.server.connections.listener import Listener
+
+if TYPE_CHECKING:
+    from wirekafka.server.space.disk_space import DiskSpace
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +54,7 @@ _FASTEST_BYTES_PER_MS = 1 << 20
 _SNAPSHOT_MS = 10_000
 _HELD_PAUSE_MS = 100
 _LEAST_BACKOFF_MS = 100
+_KEEP_UNREAD = OPTIONS["wirekafka.retention.keep.unread"].name
 _UNLIMITED_BYTES = 1 << 63
 _RESERVE_BYTES = 32 << 20
 """Free space to keep on a disk, so that metadata and checkpoints can still be written."""
@@ -78,6 +85,11 @@ class Housekeeping:
         self._relocating = Relocating(broker)
         self._tables = TableNotice(broker)
         self._is_stopped = False
+        self.space: DiskSpace | None = None
+        """Budgets and unread records that are kept; None while there are neither."""
+        self._kept_generation = -1
+        self._holding: Iterator[None] | None = None
+        """The running search for what retention must keep."""
 
     def start(self) -> None:
         """Start every timer."""
@@ -98,6 +110,7 @@ class Housekeeping:
         self._every(config.producer_id_expiration_check_interval_ms, self._expire_producers)
         self._every(_SYNC_MS, self._sync_due)
         self._every(self._check_space(), self._check_space)
+        self._every(_SPACE_MS, self._keep_space)
         self._every(_SNAPSHOT_MS, self._snapshot_metadata)
         backoff_ms = max(config.log_cleaner_backoff_ms, _LEAST_BACKOFF_MS)
         self._every(backoff_ms, self._cleaning.start_if_due)
@@ -176,6 +189,8 @@ class Housekeeping:
         if self._broker.disk.holds:
             return _HELD_PAUSE_MS
         if not self._unretained:
+            if self._is_holding():
+                return _TURN_PAUSE_MS
             self._unretained = list(self._broker.partitions)
         clock = self._broker.clock
         turn_ends_ms = clock.now_ms() + _TURN_MS
@@ -190,6 +205,36 @@ class Housekeeping:
             if clock.now_ms() >= turn_ends_ms:
                 break
         return _TURN_PAUSE_MS if self._unretained else None
+
+    def _is_holding(self) -> bool:
+        """Find out a bit more of what retention must keep; whether there is more to find."""
+        if self.space is None:
+            return False
+        holding, self._holding = self._holding or self.space.hold(), None  # Forgotten if it fails.
+        for _ in holding:
+            self._holding = holding
+            return True
+        return False
+
+    def _keep_space(self) -> int | None:
+        """Keep the budgets of directories, and what groups have not read, where that is set."""
+        if self.space is None and self._is_space_kept():
+            from wirekafka.server.space.disk_space import DiskSpace
+
+            limit = disk_limit(self._broker.config.sources)
+            self.space = DiskSpace(self._broker, limit, _RESERVE_BYTES)
+        return None if self.space is None else self.space.work()
+
+    def _is_space_kept(self) -> bool:
+        """Whether there is a budget, or a topic whose unread records are kept."""
+        image = self._broker.image
+        if image.generation == self._kept_generation:
+            return False
+        self._kept_generation = image.generation
+        return disk_limit(self._broker.config.sources) is not None or any(
+            kind == TOPIC and values.get(_KEEP_UNREAD, "").strip().lower() == "true"
+            for (kind, _), values in image.configs.items()
+        )
 
     def _checkpoint(self) -> None:
         """Write the offset checkpoints, unless no offset has changed."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING
 
 from wirekafka.config.address import Address
+from wirekafka.config.own import disk_limit
 from wirekafka.controller import ControllerRole
 from wirekafka.errors import KafkaError
 from wirekafka.metadata.image.image import MetadataImage
@@ -170,6 +171,7 @@ class Monitoring:
             *_of_tier(node, measures),
             *_of_tables(node),
             *_of_mirror(node),
+            *_of_budget(node),
             *([ClientInstanceCollector(broker)] if self._telemetry is not None else ()),
             *([self._telemetry] if self._telemetry is not None else ()),
         ]
@@ -313,3 +315,12 @@ def _of_mirror(node: Node) -> list[Collector]:
     from wirekafka.server.monitoring.mirrors import MirrorCollector
 
     return [MirrorCollector(node.mirroring)]
+
+
+def _of_budget(node: Node) -> list[Collector]:
+    """The metrics of the budgets of log directories, if there are any; imported only then."""
+    if disk_limit(node.broker.config.sources) is None:
+        return []
+    from wirekafka.server.space.collector import DiskBudgetCollector
+
+    return [DiskBudgetCollector(lambda: node.space)]
