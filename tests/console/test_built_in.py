@@ -107,6 +107,26 @@ def test_only_the_broker_knows_readers_errors_and_software(served: Served) -> No
         reader.close()
 
 
+def test_budgets_of_log_directories_are_shown(tmp_path: Path) -> None:
+    served = Served(tmp_path / "data", "--set", "wirekafka.disk.budget.bytes=3000000")
+    topic = NewTopic("full", 1, config={"segment.bytes": "1048576", "retention.bytes": "100000000"})
+    with served.serving:
+        admin = AdminClient({"bootstrap.servers": served.bootstrap})
+        admin.create_topics([topic])["full"].result()
+        producer = Producer({"bootstrap.servers": served.bootstrap})
+        for _ in range(6):
+            producer.produce("full", os.urandom(900_000))
+            producer.flush()
+
+        def freed() -> list[list[str]]:
+            rows = served.site.get("/brokers").rows("section[aria-labelledby=budgets]")
+            return [row for row in rows if row[6] not in ("0 B", "0")]
+
+        [row] = eventually(freed)
+        assert row[0].endswith("data") and row[1] == "2.9 MiB" and row[5] == "accepted"
+        assert row[7] in ("0 B", "0")  # No group has a claim to it.
+
+
 def test_a_broker_knows_how_far_the_source_of_a_query_is_behind(served: Served) -> None:
     admin = AdminClient({"bootstrap.servers": served.bootstrap})
     admin.create_topics([NewTopic("flights", 1)])["flights"].result()

@@ -155,6 +155,7 @@ class Inside:
             self._rates_now,
             self._errors(),
             self._software(),
+            () if (space := self._node.space) is None else space.statuses(),
         )
 
     def _errors(self) -> Sequence[ApiErrors]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from wirekafka.metrics.lag import LagHistory, LagSample
+
+if TYPE_CHECKING:
+    from wirekafka.server.space.directory_space import DirectoryStatus
 
 T = TypeVar("T")
 
@@ -120,6 +123,8 @@ class Insight:
     rates: Mapping[str, TopicRate]
     errors: Sequence[ApiErrors]
     software: Sequence[Software]
+    budgets: Sequence[DirectoryStatus] = ()
+    """The log directories that have a disk budget."""
 
 
 class DirectorySample(NamedTuple):
