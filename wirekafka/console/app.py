@@ -25,8 +25,10 @@ from wirekafka.console.pages import (
     groups,
     overview,
     queries,
+    quotas,
     topics,
     transaction_pages,
+    users,
     wire_pages,
 )
 from wirekafka.console.pages.page import PageError, Pages
@@ -44,6 +46,8 @@ SECTIONS: Sequence[ModuleType] = (
     transaction_pages,
     configs,
     acls,
+    users,
+    quotas,
     brokers,
     wire_pages,
 )
@@ -68,7 +72,8 @@ _STATIC = Path(__file__).parent / "static"
 def create(settings: ConsoleSettings, accounts: SessionAccounts) -> Starlette:
     """The application; `accounts` are closed by who has opened them."""
     sections = sections_of(settings)
-    renderer = Renderer([module.LINK for module in sections])
+    links = [module.LINK for module in sections]
+    renderer = Renderer(links, can_change=settings.allow_changes)
     renderer.warm_up()
     pages = Pages(settings, accounts, renderer, _tables_of(settings))
     routes = [pages.route(entry) for module in sections for entry in module.ENTRIES]

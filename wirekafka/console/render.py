@@ -24,7 +24,9 @@ NOTHING = "–"
 class Renderer:
     """The templates of the console; all that they insert is escaped."""
 
-    def __init__(self, sections: Sequence[tuple[str, str, str]]) -> None:
+    def __init__(
+        self, sections: Sequence[tuple[str, str, str]], *, can_change: bool = False
+    ) -> None:
         """`sections` are the links of the navigation: (title, path, key)."""
         self._environment = Environment(
             loader=PackageLoader("wirekafka.console"),
@@ -46,7 +48,7 @@ class Renderer:
             "visible": visible,
         }
         self._environment.tests["unknown"] = lambda value: isinstance(value, Unknown)
-        self._environment.globals |= {"sections": sections, "link": link}
+        self._environment.globals |= {"sections": sections, "link": link, "can_change": can_change}
 
     def page(self, template: str, values: Mapping[str, Any]) -> str:
         """A whole page, or a fragment of one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -120,6 +121,16 @@ def reset(visit: Visit) -> Redirect:
     return Redirect(f"/group?{urlencode({'name': name})}")
 
 
+def _again(visit: Visit) -> PageView:
+    """The group again, with the form of the change that was refused, without its preview."""
+    entered = visit.form or visit.query
+    name = entered.get("name", "")
+    view = one(replace(visit, query={"name": name}))
+    topic = entered.get("wanted", entered.get("topic", ""))
+    values = {"topic": topic, "to": entered.get("to", ""), "query": {"name": name}}
+    return replace(view, values={**view.values, **values})
+
+
 def _listed(visit: Visit) -> GroupListing:
     name = visit.query.get("name", "")
     brokers = [each.node_id for each in visit.client.metadata([]).brokers]
@@ -185,6 +196,6 @@ _POSITION_SORTS = {
 ENTRIES = (
     Page("/groups", show),
     Page("/group", one),
-    Page("/group/reset", preview),
-    Change("/group/reset", reset),
+    Page("/group/reset", preview, _again),
+    Change("/group/reset", reset, _again),
 )

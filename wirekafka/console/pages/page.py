@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, quote
 
@@ -17,10 +17,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from wirekafka.client.client import Client, CliError
+from wirekafka.client.client import Client, CliError, ConnectionFailure
 from wirekafka.config.option import ConfigError
 from wirekafka.console.access import COOKIE, SessionAccounts, UserAccount
 from wirekafka.console.foreign import is_foreign
+from wirekafka.console.refusal import Refusal
 from wirekafka.console.render import Renderer
 from wirekafka.console.settings import ConsoleSettings, Prices
 from wirekafka.console.source import Source
@@ -114,6 +115,9 @@ class Page(NamedTuple):
 
     path: str
     handler: Handler
+    again: Handler | None = None
+    """Shows the page with the form whose parameters were refused; None: the reason alone is shown.
+    """
 
 
 class Change(NamedTuple):
@@ -121,6 +125,8 @@ class Change(NamedTuple):
 
     path: str
     handler: Handler
+    again: Handler | None = None
+    """Shows the page with the form, if the change was refused; None: the reason alone is shown."""
 
 
 class Live(NamedTuple):
@@ -154,9 +160,9 @@ class Pages:
         """The route of an entry."""
         match entry:
             case Page():
-                return Route(entry.path, self._endpoint(entry.handler), methods=["GET"])
+                return Route(entry.path, self._endpoint(entry), methods=["GET"])
             case Change():
-                return Route(entry.path, self._change(entry.handler), methods=["POST"])
+                return Route(entry.path, self._change(entry), methods=["POST"])
             case Live():
                 return Route(entry.path, self._live(entry.handler), methods=["GET"])
 
@@ -201,20 +207,20 @@ class Pages:
 
         return guarded
 
-    def _endpoint(self, handler: Handler) -> Callable[[Request], Any]:
+    def _endpoint(self, entry: Page) -> Callable[[Request], Any]:
         async def show(request: Request) -> Response:
             if request.query_params.get(AT_ONCE):
                 _require_own(request)
-            return await run_in_threadpool(self._serve, request, handler, {})
+            return await run_in_threadpool(self._serve, request, entry, {})
 
         return self._guarded(show)
 
-    def _change(self, handler: Handler) -> Callable[[Request], Any]:
+    def _change(self, entry: Change) -> Callable[[Request], Any]:
         async def change(request: Request) -> Response:
             form = await self._form(request)
             if not self._settings.allow_changes:
                 raise PageError(403, _READ_ONLY)
-            return await run_in_threadpool(self._serve, request, handler, form)
+            return await run_in_threadpool(self._serve, request, entry, form)
 
         return self._guarded(change)
 
@@ -257,14 +263,13 @@ class Pages:
             yield _encoded(Event("failed", self._renderer.escape(message)))
         yield _encoded(Event("done", ""))
 
-    def _serve(self, request: Request, handler: Handler, form: Mapping[str, str]) -> Response:
+    def _serve(self, request: Request, entry: Page | Change, form: Mapping[str, str]) -> Response:
         began_s = time.perf_counter()
         account = self._account(request)
         if account is None:
             here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"/login?next={quote(here, safe='')}", 303)
-        with account.pool.client() as client:
-            answer = handler(self._visit(request, account, client, form))
+        answer = self._answer(request, entry, account, form)
         if isinstance(answer, Redirect):
             return RedirectResponse(answer.path, 303)
         if isinstance(answer, Download):
@@ -275,6 +280,43 @@ class Pages:
         took_ms = (time.perf_counter() - began_s) * 1000
         response.headers["Server-Timing"] = f"page;dur={took_ms:.1f}"
         return response
+
+    def _answer(
+        self, request: Request, entry: Page | Change, account: UserAccount, form: Mapping[str, str]
+    ) -> Answer:
+        """The answer of an entry, or the page of its form with the reason of a refusal."""
+        try:
+            with account.pool.client() as client:
+                return entry.handler(self._visit(request, account, client, form))
+        except (PageError, CliError, ConfigError, KafkaError) as error:
+            shown = self._refused(request, entry, account, form, error)
+            if shown is None:
+                raise
+            return shown
+
+    def _refused(
+        self,
+        request: Request,
+        entry: Page | Change,
+        account: UserAccount,
+        form: Mapping[str, str],
+        error: Exception,
+    ) -> PageView | None:
+        """The page of a refused form; None if there is none, or if it cannot be shown now."""
+        if entry.again is None:
+            return None
+        try:
+            with account.pool.client() as client:
+                view = entry.again(self._visit(request, account, client, form))
+        except (PageError, CliError, ConfigError, KafkaError):
+            return None  # Such as a topic that is gone: why the form was refused says it.
+        assert isinstance(view, PageView)
+        status, message = _described(error)
+        if not isinstance(error, PageError | ConnectionFailure):
+            status = 400
+        fields = form if isinstance(entry, Change) else request.query_params
+        refusal = Refusal(entry.path, fields, message)
+        return replace(view, values={**view.values, "refusal": refusal}, status=status)
 
     def _account(self, request: Request) -> UserAccount | None:
         return self._accounts.of(request.cookies.get(COOKIE, ""))
@@ -305,6 +347,7 @@ class Pages:
             "is_inside": account is not None,
             "token": self._accounts.token(session),
             "allows_changes": self._settings.allow_changes,
+            "refusal": Refusal(),
         }
         response = HTMLResponse(self._renderer.page(view.template, {**frame, **view.values}))
         response.status_code = view.status
