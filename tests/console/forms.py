@@ -27,6 +27,6 @@ def form_of(page: Shown, action: str) -> Tag:
     return form
 
 
-def fill(site: Site, page: Shown, action: str, **changed: object) -> Shown:
+def fill(site: Site, page: Shown, action: str, /, **changed: object) -> Shown:
     """Submit a form of a page with some fields changed."""
     return site.submit(action, {**fields_of(form_of(page, action)), **changed})
