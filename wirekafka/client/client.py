@@ -48,6 +48,10 @@ class LoginRefused(CliError):
     """A login that a broker does not accept."""
 
 
+class MechanismRefused(LoginRefused):
+    """A login by a mechanism that a broker does not have, whoever the user is."""
+
+
 class CoordinatorRefused(CliError):
     """A coordinator that a broker does not name, for an error that lasts."""
 
@@ -142,10 +146,13 @@ class BrokerConnection:
 
     def _log_in(self, config: ClientConfig) -> None:
         from wirekafka.client.login import log_in
+        from wirekafka.client.sasl_client import MechanismNotOffered
         from wirekafka.security.sasl.exchange import AuthenticationFailed
 
         try:
             log_in(config, self.send)
+        except MechanismNotOffered as error:
+            raise MechanismRefused(f"{self.address} refuses the login: {error}") from None
         except AuthenticationFailed as error:
             raise LoginRefused(f"{self.address} refuses the login: {error}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import logging
@@ -17,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from wirekafka.client.client import Client, CliError, ConnectionFailure
+from wirekafka.client.client import Client, CliError, ConnectionFailure, LoginRefused
 from wirekafka.config.option import ConfigError
 from wirekafka.console.access import COOKIE, SessionAccounts, UserAccount
 from wirekafka.console.foreign import is_foreign
@@ -36,6 +37,8 @@ logger = logging.getLogger(__name__)
 _MOST_FORM_BYTES = 1 << 20
 AT_ONCE = "plain"
 """The parameter by which a page works for seconds before it is shown, without scripts."""
+_REFUSED_LOGIN_S = 1.0
+"""The time until a refused login is answered."""
 _READ_ONLY = "This console is read-only: it was started without --allow-changes."
 
 
@@ -170,8 +173,13 @@ class Pages:
         """The pages to log in and out."""
 
         async def log_in(request: Request) -> Response:
+            began_s = time.monotonic()
             form = await self._form(request) if request.method == "POST" else None
-            return await run_in_threadpool(self._log_in, request, form)
+            response = await run_in_threadpool(self._log_in, request, form)
+            if response.status_code == 401:
+                # How long the brokers took says which names they know, and by which mechanism.
+                await asyncio.sleep(began_s + _REFUSED_LOGIN_S - time.monotonic())
+            return response
 
         async def log_out(request: Request) -> Response:
             await self._form(request)
@@ -384,7 +392,9 @@ class Pages:
             session = self._accounts.log_in(values["name"] or "", form.get("password", ""))
         except (CliError, ConfigError) as error:
             values["problem"] = str(error)
-            return self._shown(request, PageView("login.html", values, 401), None)
+            status = 401 if isinstance(error, LoginRefused) else 502
+            return self._shown(request, PageView("login.html", values, status), None)
+        self._accounts.log_out(request.cookies.get(COOKIE, ""))
         response = RedirectResponse(following, 303)
         _set_cookie(request, response, session)
         return response
