@@ -33,9 +33,10 @@ class ScramUser(NamedTuple):
 
 def scram_users(client: Client, user: str | None = None) -> list[ScramUser]:
     """The passwords of all users, or of one, which may have none. Raises CliError."""
-    wanted = None
-    if user is not None:
-        wanted = [DescribeUserScramCredentialsRequest.UserName(name=user)]
+    # An empty list stands for all users, as null does; to null, Apache Kafka 4.4 never answers a
+    # user without DESCRIBE on the cluster.
+    names = [] if user is None else [user]
+    wanted = [DescribeUserScramCredentialsRequest.UserName(name=each) for each in names]
     response = client.send(
         DescribeUserScramCredentialsRequest(users=wanted), DescribeUserScramCredentialsResponse
     )
