@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from wirekafka.cli.output import CommandConfig
+from wirekafka.cli.output import BOOTSTRAP, Bootstrap, CommandConfig
 from wirekafka.cli.tables import CatalogName, CatalogProperties, Namespace, table_place
 from wirekafka.client.client import Client, CliError
 from wirekafka.config.address import Address
@@ -17,13 +17,12 @@ from wirekafka.server.equal_lines import EqualLines
 
 
 def command(
-    bootstrap: Annotated[
-        str,
-        typer.Argument(
-            envvar="WIREKAFKA_BOOTSTRAP", metavar="HOST:PORT[,...]", help="Bootstrap brokers."
-        ),
-    ],
+    context: typer.Context,
+    address: Annotated[
+        str | None, typer.Argument(metavar="HOST:PORT[,...]", help="As --bootstrap-server.")
+    ] = None,
     *,
+    bootstrap: Bootstrap = BOOTSTRAP,
     port: Annotated[
         int, typer.Option(metavar="PORT", help="Where to serve; 0: a free one.")
     ] = 8080,
@@ -71,6 +70,11 @@ def command(
         from wirekafka.server.text_logs import TextFormatter
     except ModuleNotFoundError as error:
         raise CliError(f"the console needs `pip install 'wirekafka[console]'`: {error}") from None
+    if address is not None:
+        source = context.get_parameter_source("bootstrap")
+        if source is not None and source.name == "COMMANDLINE":
+            raise CliError("give the brokers once: as an argument, or by --bootstrap-server")
+        bootstrap = address
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(EqualLines(handler))
     handler.setFormatter(TextFormatter("%(levelname)s %(message)s"))

@@ -22,7 +22,7 @@ from wirekafka.client.client import Client, CliError, ConnectionFailure, LoginRe
 from wirekafka.config.option import ConfigError
 from wirekafka.console.access import COOKIE, SessionAccounts, UserAccount
 from wirekafka.console.foreign import is_foreign
-from wirekafka.console.refusal import Refusal
+from wirekafka.console.refused_form import RefusedForm
 from wirekafka.console.render import Renderer
 from wirekafka.console.settings import ConsoleSettings, Prices
 from wirekafka.console.source import Source
@@ -323,7 +323,7 @@ class Pages:
         if not isinstance(error, PageError | ConnectionFailure):
             status = 400
         fields = form if isinstance(entry, Change) else request.query_params
-        refusal = Refusal(entry.path, fields, message)
+        refusal = RefusedForm(entry.path, fields, message)
         return replace(view, values={**view.values, "refusal": refusal}, status=status)
 
     def _account(self, request: Request) -> UserAccount | None:
@@ -355,7 +355,7 @@ class Pages:
             "is_inside": account is not None,
             "token": self._accounts.token(session),
             "allows_changes": self._settings.allow_changes,
-            "refusal": Refusal(),
+            "refusal": RefusedForm(),
         }
         response = HTMLResponse(self._renderer.page(view.template, {**frame, **view.values}))
         response.status_code = view.status

@@ -10,7 +10,7 @@ _HIDDEN = "password"
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedForm:
     """The fields of a refused form, by the path of its route; of no form if nothing was refused."""
 
     path: str = ""
