@@ -53,6 +53,8 @@ def show(visit: Visit) -> PageView:
 
 def review(visit: Visit) -> PageView:
     """The ACL that would be added, and the form to correct it."""
+    if not (visit.form or visit.query):
+        return correct(visit)
     acl = _acl(visit.form or visit.query)
     others = _rules(visit.client)
     values = {
@@ -68,7 +70,8 @@ def review(visit: Visit) -> PageView:
 def correct(visit: Visit) -> PageView:
     """The form with what was entered in it, without a preview."""
     entered = visit.form or visit.query
-    fields = {name: entered.get(name, "") for name in fields_of(_EXAMPLE)}
+    example = fields_of(_EXAMPLE)
+    fields = {name: entered.get(name, "") for name in example} if entered else example
     values = {"title": "Add an ACL", "acl": None, "entered": fields, "is_there": False}
     return PageView("acl_add.html", {**values, **_choices()})
 

@@ -185,8 +185,8 @@ class Pages:
             await self._form(request)
             session = request.cookies.get(COOKIE, "")
             await run_in_threadpool(self._accounts.log_out, session)
-            response = RedirectResponse("/login", 303)
-            response.delete_cookie(COOKIE)
+            response = self._redirected("/login")
+            response.delete_cookie(COOKIE, self._settings.root or "/")
             return response
 
         return [
@@ -275,11 +275,11 @@ class Pages:
         began_s = time.perf_counter()
         account = self._account(request)
         if account is None:
-            here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-            return RedirectResponse(f"/login?next={quote(here, safe='')}", 303)
+            here = self._path(request) + (f"?{request.url.query}" if request.url.query else "")
+            return self._redirected(f"/login?next={quote(here, safe='')}")
         answer = self._answer(request, entry, account, form)
         if isinstance(answer, Redirect):
-            return RedirectResponse(answer.path, 303)
+            return self._redirected(answer.path)
         if isinstance(answer, Download):
             disposition = f"attachment; filename*=UTF-8''{quote(answer.name, safe='')}"
             headers = {"Content-Disposition": disposition}
@@ -349,18 +349,20 @@ class Pages:
         session = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
         frame = {
             # With two slashes at its start, a link to it would lead to another host.
-            "here": "/" + quote(request.scope["path"].lstrip("/")),
+            "here": "/" + quote(self._path(request).lstrip("/")),
             "query": request.query_params,
             "user": None if account is None else account.user,
             "is_inside": account is not None,
             "token": self._accounts.token(session),
             "allows_changes": self._settings.allow_changes,
             "refusal": RefusedForm(),
+            "cluster": self._settings.cluster,
+            "clusters": self._settings.clusters,
         }
         response = HTMLResponse(self._renderer.page(view.template, {**frame, **view.values}))
         response.status_code = view.status
         if COOKIE not in request.cookies:
-            _set_cookie(request, response, session)
+            self._set_cookie(request, response, session)
         return response
 
     async def _form(self, request: Request) -> dict[str, str]:
@@ -383,7 +385,7 @@ class Pages:
         if not following.startswith("/") or following[1:2] in ("/", "\\"):
             following = "/"
         if not self._settings.asks_for_login:
-            return RedirectResponse("/", 303)
+            return self._redirected("/")
         values = {"title": "Log in", "name": "", "problem": None}
         if form is None:
             return self._shown(request, PageView("login.html", values), None)
@@ -395,20 +397,34 @@ class Pages:
             status = 401 if isinstance(error, LoginRefused) else 502
             return self._shown(request, PageView("login.html", values, status), None)
         self._accounts.log_out(request.cookies.get(COOKIE, ""))
-        response = RedirectResponse(following, 303)
-        _set_cookie(request, response, session)
+        response = self._redirected(following)
+        self._set_cookie(request, response, session)
         return response
+
+    def _path(self, request: Request) -> str:
+        """The path of a request within the pages of the cluster."""
+        path: str = request.scope["path"]
+        return path.removeprefix(self._settings.root)
+
+    def _redirected(self, path: str) -> RedirectResponse:
+        """A redirect to a path within the pages of the cluster."""
+        return RedirectResponse(self._settings.root + path, 303)
+
+    def _set_cookie(self, request: Request, response: Response, session: str) -> None:
+        response.set_cookie(
+            COOKIE,
+            session,
+            path=self._settings.root or "/",
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
 
 
 def _require_own(request: Request) -> None:
     """Raise PageError if another site has caused a request that starts work."""
     if is_foreign(request.headers, request.headers.get("host")):
         raise PageError(403, "Another site has asked for this: begin at a page of the console.")
-
-
-def _set_cookie(request: Request, response: Response, session: str) -> None:
-    is_secure = request.url.scheme == "https"
-    response.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=is_secure)
 
 
 def _described(error: Exception) -> tuple[int, str]:
