@@ -245,6 +245,7 @@ def test_clusters_are_switched_by_the_keyboard(stage: Stage) -> None:
             assert page.url.endswith("/c/open/brokers")
             page.locator(".clusters summary").focus()
             page.keyboard.press("Enter")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
             page.keyboard.press("Tab")
             page.keyboard.press("Tab")
             with page.expect_navigation():
@@ -268,6 +269,7 @@ def test_clusters_are_switched_by_the_keyboard(stage: Stage) -> None:
         ('["a/b"]\nbootstrap-server = "b:1"', "'a/b' cannot be the name of a cluster"),
         ('[".."]\nbootstrap-server = "b:1"', "'..' cannot be the name"),
         ('[a]\nbootstrap-server = "b:1"\nport = 1', "'port', which is none of bootstrap-server"),
+        ('[a.b]\nbootstrap-server = "b:1"', 'as ["a.b"]'),
         ("[a]\nbootstrap-server = 9092", "bootstrap-server of a must be a text"),
         ('[a]\nbootstrap-server = "b:1"\nallow-changes = "no"', "must be true or false"),
     ],

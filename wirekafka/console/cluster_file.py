@@ -53,6 +53,8 @@ def _check(file: Path, name: str, values: Any) -> None:
     if not isinstance(values, dict):
         raise CliError(f"{file}: {name} is outside of a table such as [production]")
     for key, value in values.items():
+        if isinstance(value, dict):
+            raise CliError(f'{file}: write a name with dots in quotes, as ["{name}.{key}"]')
         if key not in _KEYS:
             raise CliError(f"{file}: {name} has {key!r}, which is none of {', '.join(_KEYS)}")
         if not isinstance(value, _KEYS[key]):
