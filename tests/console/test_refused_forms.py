@@ -116,3 +116,24 @@ def test_a_page_that_is_gone_with_its_form_says_why_the_form_was_refused(changin
 def test_a_page_without_a_refused_form_has_no_reason(changing: Site, orders: str) -> None:
     for path in ("/topics", f"/topics/{orders}", "/acls", "/users", "/quotas"):
         assert not changing.get(path).soup.select("[role=alert]"), path
+
+
+@pytest.mark.parametrize(
+    ("page_of", "query", "reason"),
+    [
+        ("messages", {"offset": "x", "partition": "0", "count": "7"}, "offset must be a whole"),
+        ("messages", {"time": HOSTILE, "order": "oldest"}, "is no time"),
+        ("search", {"text": "a", "time": "noon", "field": HOSTILE, "plain": "yes"}, "noon"),
+    ],
+)
+def test_a_view_that_is_not_shown(
+    changing: Site, orders: str, page_of: str, query: dict[str, str], reason: str
+) -> None:
+    page = changing.get(f"/topics/{orders}/{page_of}", **query)
+    assert page.status == 400 and reason in page.words("[role=alert]")
+    form = page.soup.select_one("main form.filter")
+    assert form is not None
+    again = fields_of(form)
+    for name in query.keys() - {"order", "plain"}:
+        assert again[name] == query[name]
+    assert not page.soup.select("main img")

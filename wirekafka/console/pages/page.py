@@ -146,6 +146,11 @@ class Live(NamedTuple):
 Entry: TypeAlias = Page | Change | Live
 
 
+def without_query(show: Handler) -> Handler:
+    """A page as it is without parameters, for those that were refused: its form has them still."""
+    return lambda visit: show(replace(visit, query={}))
+
+
 class Pages:
     """Serves entries: finds the visitor's account, and shows failures as pages."""
 
