@@ -237,7 +237,7 @@ def test_clusters_are_switched_by_the_keyboard(stage: Stage) -> None:
     with chromium.browser() as browser:
         for width, scheme in ((WIDE, "light"), (NARROW, "dark")):
             walk = Walk.open(browser, stage.site.base, width, scheme)
-            walk.visit(["/c/open/", "/c/open/topics"])
+            walk.visit(["/c/open/", "/c/open/brokers"])
             page = walk.page
             page.keyboard.press("g")
             with page.expect_navigation():

@@ -361,8 +361,8 @@ class Pages:
             "token": self._accounts.token(session),
             "allows_changes": self._settings.allow_changes,
             "refusal": RefusedForm(),
-            "cluster": self._settings.cluster,
-            "clusters": self._settings.clusters,
+            "cluster_name": self._settings.cluster,
+            "cluster_names": self._settings.clusters,
         }
         response = HTMLResponse(self._renderer.page(view.template, {**frame, **view.values}))
         response.status_code = view.status
