@@ -7,9 +7,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tests.console import browser as chromium
 from tests.console.walk import NARROW, WIDE, Walk
+from wirekafka.client.admin.quotas import alter_quotas
+from wirekafka.client.admin.users import ScramUser, set_password
 from wirekafka.client.client import Client
-from wirekafka.client.quota_changes import alter_quotas
-from wirekafka.client.scram_users import set_password
 from wirekafka.security.sasl.scram import ALGORITHMS
 
 pytestmark = pytest.mark.skipif(
@@ -45,7 +45,7 @@ def paths(broker) -> list[str]:
     consumer.close()
     with Client(broker.bootstrap_servers) as client:
         user = "a-user-of-a-service-with-a-long-name"
-        set_password(client, user, "secret", ALGORITHMS.values())
+        set_password(client, [ScramUser(user, each, 4096) for each in ALGORITHMS], "secret")
         alter_quotas(client, {"user": user, "client-id": ""}, {"producer_byte_rate": 1e12})
     return [
         "/",

@@ -16,8 +16,8 @@ from tests.console.site import Shown, Site, console
 from tests.planted_secrets import planted
 from tests.ports import free_ports
 from tests.server.serving import Serving
+from wirekafka.client.admin.users import ScramUser, set_password
 from wirekafka.client.client import Client
-from wirekafka.client.scram_users import set_password
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.security.sasl.scram import SHA_256, SHA_512
 
@@ -109,8 +109,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         assert serving.ready, serving.stop()
         addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
         with Client(addresses["PLAINTEXT"]) as client:
-            set_password(client, "strong", PASSWORDS["strong"], [SHA_512])
-            set_password(client, "weak", PASSWORDS["weak"], [SHA_256])
+            set_password(client, [ScramUser("strong", SHA_512.name, 4096)], PASSWORDS["strong"])
+            set_password(client, [ScramUser("weak", SHA_256.name, 4096)], PASSWORDS["weak"])
         yield Stage(addresses, authority.file)
 
 

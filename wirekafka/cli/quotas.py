@@ -16,8 +16,8 @@ from wirekafka.cli.output import (
     show_json,
     show_table,
 )
+from wirekafka.client.admin.quotas import alter_quotas
 from wirekafka.client.client import Client, CliError, check
-from wirekafka.client.quota_changes import alter_quotas
 from wirekafka.protocol.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,

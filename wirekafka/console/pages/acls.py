@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import urlencode
 
-from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.admin.acls import NoAuthorizer, create_acls, delete_acls, filter_of, list_acls
+from wirekafka.client.client import Client, CliError
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import Known, Unknown
-from wirekafka.errors import Error
-from wirekafka.protocol.create_acls import CreateAclsRequest, CreateAclsResponse
-from wirekafka.protocol.delete_acls import DeleteAclsRequest, DeleteAclsResponse
-from wirekafka.protocol.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from wirekafka.security.acl import (
     CLUSTER,
     CLUSTER_NAME,
@@ -23,7 +20,6 @@ from wirekafka.security.acl import (
     PatternType,
     Permission,
     ResourceType,
-    of_code,
 )
 
 LINK = ("ACLs", "/acls", "a")
@@ -79,18 +75,7 @@ def correct(visit: Visit) -> PageView:
 def add(visit: Visit) -> Redirect:
     """Add the ACL of the preview."""
     acl = _acl(visit.form)
-    creation = CreateAclsRequest.AclCreation(
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        resource_pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
-    response = visit.client.send(CreateAclsRequest(creations=[creation]), CreateAclsResponse)
-    for result in response.results:
-        check(result.error_code, "the ACL", result.error_message)
+    create_acls(visit.client, [acl])
     return Redirect(f"/acls?{urlencode({'q': acl.principal})}")
 
 
@@ -107,22 +92,8 @@ def confirm(visit: Visit) -> PageView:
 def remove(visit: Visit) -> Redirect:
     """Remove the ACL that was confirmed, and no other."""
     acl = _acl(visit.form)
-    chosen = DeleteAclsRequest.Filter(
-        resource_type_filter=acl.resource_type,
-        resource_name_filter=acl.resource_name,
-        pattern_type_filter=acl.pattern_type,
-        principal_filter=acl.principal,
-        host_filter=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
-    response = visit.client.send(DeleteAclsRequest(filters=[chosen]), DeleteAclsResponse)
-    for result in response.filter_results:
-        check(result.error_code, "the ACL", result.error_message)
-        for each in result.matching_acls:
-            check(each.error_code, "the ACL", each.error_message)
-        if not result.matching_acls:
-            raise PageError(404, "There is no such ACL any more.")
+    if not delete_acls(visit.client, [filter_of(acl)]):
+        raise PageError(404, "There is no such ACL any more.")
     return Redirect("/acls")
 
 
@@ -194,35 +165,12 @@ def _choices() -> dict[str, list[str]]:
 
 
 def _rules(client: Client) -> Known[Sequence[Acl]]:
-    every = DescribeAclsRequest(
-        resource_type_filter=ResourceType.ANY,
-        resource_name_filter=None,
-        pattern_type_filter=PatternType.ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=Operation.ANY,
-        permission_type=Permission.ANY,
-    )
     try:
-        response = client.send(every, DescribeAclsResponse)
-        if response.error_code == Error.SECURITY_DISABLED:
-            return Unknown(_OPEN)
-        check(response.error_code, "ACLs", response.error_message)
+        return list_acls(client)
+    except NoAuthorizer:
+        return Unknown(_OPEN)
     except CliError as error:
         return Unknown(str(error))
-    return [
-        Acl(
-            of_code(ResourceType, resource.resource_type),
-            resource.resource_name,
-            of_code(PatternType, resource.pattern_type),
-            acl.principal,
-            acl.host,
-            of_code(Operation, acl.operation),
-            of_code(Permission, acl.permission_type),
-        )
-        for resource in response.resources
-        for acl in resource.acls
-    ]
 
 
 def _words(acl: Acl) -> str:

@@ -147,7 +147,7 @@ Entry: TypeAlias = Page | Change | Live
 
 
 def without_query(show: Handler) -> Handler:
-    """A page as it is without parameters, for those that were refused: its form has them still."""
+    """A page without its parameters, which were refused; the form still has their texts."""
     return lambda visit: show(replace(visit, query={}))
 
 

@@ -10,9 +10,9 @@ from urllib.parse import quote, urlencode
 from wirekafka.client.partitioner import partition_of
 from wirekafka.client.producer import IdempotentProducer
 from wirekafka.codec.record import Record
-from wirekafka.console.entered_bytes import BadEntry, EntryForm, bytes_of, headers_of
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.topic_metadata import described
+from wirekafka.console.records.entered_bytes import BadEntry, EntryForm, bytes_of, headers_of
 from wirekafka.protocol.metadata import MetadataResponse
 
 PATH = "/topics/{topic}/produce"

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wirekafka.client.admin.quotas import alter_quotas
 from wirekafka.client.client import Client, CliError, check
-from wirekafka.client.quota_changes import alter_quotas
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import Known, Unknown
