@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -255,3 +256,15 @@ def _cpu_ms(pid: int) -> float:
 def _shown(site: Site, path: str) -> str:
     page = site.get(path)
     return page.words() if page.status == 200 else ""
+
+
+def test_a_stop_ends_live_output_without_a_warning_in_the_log(served: Served) -> None:
+    events = served.site.events("/wire/events?client=anybody")
+    next(events)
+    served.serving.process.send_signal(signal.SIGTERM)
+    _, log = served.serving.output()
+    assert served.serving.process.returncode == 0
+    lines = log[log.index("Stopping") :].splitlines()[1:]
+    assert lines
+    assert [line for line in lines if " INFO wirekafka." not in line] == []
+    events.close()

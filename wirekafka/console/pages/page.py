@@ -9,6 +9,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, quote
@@ -257,7 +258,8 @@ class Pages:
                     return
                 yield text
         finally:
-            produced.close()
+            with suppress(ValueError):  # A stop cuts it off while a thread waits for its next part.
+                produced.close()
 
     def _produced(
         self, request: Request, handler: LiveHandler, account: UserAccount
