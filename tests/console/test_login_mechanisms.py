@@ -151,7 +151,8 @@ def test_without_tls_no_password_is_sent_unless_plain_is_configured(stage: Stage
 
 def test_a_refused_login_says_and_takes_the_same_for_every_name(stage: Stage) -> None:
     with closing(Tapped(stage.addresses["SASL_PLAINTEXT"])) as link:
-        with stage.visitor("SASL_PLAINTEXT", "PLAIN", link.address) as site:
+        several = f"{link.address},{link.address},{link.address}"
+        with stage.visitor("SASL_PLAINTEXT", "PLAIN", several) as site:
             answers, connections, took_s = set(), [], []
             for user in ("strong", "weak", "plain", "nobody"):
                 before, began_s = len(link.sent), time.monotonic()

@@ -137,3 +137,21 @@ def test_a_view_that_is_not_shown(
     for name in query.keys() - {"order", "plain"}:
         assert again[name] == query[name]
     assert not page.soup.select("main img")
+
+
+def test_a_group_that_is_not_deleted(changing: Site, orders: str, member: Consumer) -> None:
+    """Its name is not confirmed, or it has members."""
+    form = changing.get("/group", name="busy")
+    page = fill(changing, form, "/group/delete", confirmed="bus")
+    assert page.status == 400 and "enter busy to delete" in beside(page, "/group/delete")
+    assert fields_of(form_of(page, "/group/delete"))["confirmed"] == "bus"
+    page = fill(changing, form, "/group/delete", confirmed="busy")
+    assert page.status == 400 and "NON_EMPTY_GROUP" in beside(page, "/group/delete")
+    assert changing.get("/group", name="busy").status == 200
+
+
+def test_a_group_that_is_deleted(changing: Site, orders: str) -> None:
+    form = changing.get("/group", name="billing")
+    page = fill(changing, form, "/group/delete", confirmed="billing")
+    assert page.status == 200 and page.url.endswith("/groups")
+    assert changing.get("/group", name="billing").status == 404

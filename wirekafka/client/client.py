@@ -282,13 +282,18 @@ class Client:
         return self.any().send(request, answer, most=most)
 
     def any(self) -> BrokerConnection:
-        """A connection to the first bootstrap broker that can be reached."""
+        """A connection to the first bootstrap broker that can be reached.
+
+        A refused login ends the search, as in Java clients: other brokers know the same users.
+        """
         for address in self._bootstrap:
             if address in self._connections:
                 return self._connections[address]
         for address in self._bootstrap[:-1]:
             try:
                 return self._connect(address)
+            except LoginRefused:
+                raise
             except CliError:
                 continue
         return self._connect(self._bootstrap[-1])

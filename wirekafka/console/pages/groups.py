@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from wirekafka.client.admin.groups import delete_group
 from wirekafka.client.group_types import TYPES, Offset, ReportedGroup
 from wirekafka.client.membership import TopicPartition
 from wirekafka.client.offset_reset import plan_reset
@@ -121,6 +122,15 @@ def reset(visit: Visit) -> Redirect:
     return Redirect(f"/group?{urlencode({'name': name})}")
 
 
+def delete(visit: Visit) -> Redirect:
+    """Delete a group, whose name was entered once more, and its offsets."""
+    name = visit.form.get("name", "")
+    if not name or visit.form.get("confirmed", "") != name:
+        raise PageError(400, f"Nothing was deleted: enter {name} to delete this group.")
+    delete_group(visit.client, name)
+    return Redirect("/groups")
+
+
 def _again(visit: Visit) -> PageView:
     """The group again, with the form of the change that was refused, without its preview."""
     entered = visit.form or visit.query
@@ -198,4 +208,6 @@ ENTRIES = (
     Page("/group", one),
     Page("/group/reset", preview, _again),
     Change("/group/reset", reset, _again),
+    Change("/group/delete", delete, _again),
+    Page("/group/delete", one),
 )
