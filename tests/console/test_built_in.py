@@ -180,7 +180,7 @@ def test_users_log_in_to_a_secured_broker_and_to_its_schema_registry(tmp_path: P
         assert served.site.get("/").words("h1") == "Log in"
         assert served.site.log_in("admin", "wrong").status == 401
         assert served.site.log_in("admin", password).words("h1") == "Overview"
-        users = served.site.get("/acls").rows("section[aria-labelledby=users]")
+        users = served.site.get("/users").rows("section[aria-labelledby=users]")
         assert [row[0] for row in users] == ["admin"]
         shown = eventually(lambda: _shown(served.site, "/schemas"))
         assert "READWRITE mode of the registry" in shown

@@ -69,7 +69,7 @@ def list_(
 ) -> None:
     """Print the users that have SCRAM passwords, and by which mechanisms."""
     with Client(bootstrap, command_config) as client:
-        found = list_users(client, names or None)
+        found = list_users(client, names or ())
     if as_json:
         show_json([dict(zip(_COLUMNS, each, strict=True)) for each in found])
         return

@@ -32,15 +32,14 @@ class ScramUser(NamedTuple):
     iterations: int
 
 
-def list_users(client: Client, names: Iterable[str] | None = None) -> list[ScramUser]:
-    """The credentials of the named users, or of all, sorted; unknown users have none.
+def list_users(client: Client, names: Iterable[str] = ()) -> list[ScramUser]:
+    """The credentials of the named users, without names of all, sorted; unknown users have none.
 
     Raises CliError.
     """
+    # Not null for all: Apache Kafka 4.4 does not answer that to a user without DESCRIBE.
     kind = DescribeUserScramCredentialsRequest.UserName
-    request = DescribeUserScramCredentialsRequest(
-        users=None if names is None else [kind(name=name) for name in names]
-    )
+    request = DescribeUserScramCredentialsRequest(users=[kind(name=name) for name in names])
     response = client.send(request, DescribeUserScramCredentialsResponse)
     check(response.error_code, "users", response.error_message)
     found = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from wirekafka.codec.compression import Codec
 from wirekafka.console.excerpts import Excerpt, Form, Shown, show
-from wirekafka.console.pages.page import Download, Page, PageError, PageView, Visit
+from wirekafka.console.pages.page import Download, Page, PageError, PageView, Visit, without_query
 from wirekafka.console.pages.record_pages import (
     MOST_PARTITIONS,
     MOST_RECORDS,
@@ -297,7 +297,7 @@ def _part(
 
 
 ENTRIES = (
-    Page("/topics/{topic}/messages", show_list),
+    Page("/topics/{topic}/messages", show_list, without_query(show_list)),
     Page("/topics/{topic}/messages/{partition}/{offset}", show_record),
     Page("/topics/{topic}/messages/{partition}/{offset}/{part}", download),
 )

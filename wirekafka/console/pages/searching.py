@@ -20,7 +20,16 @@ from wirekafka.console.pages.messages import (
     starts_at,
     time_of,
 )
-from wirekafka.console.pages.page import AT_ONCE, Event, Live, Page, PageError, PageView, Visit
+from wirekafka.console.pages.page import (
+    AT_ONCE,
+    Event,
+    Live,
+    Page,
+    PageError,
+    PageView,
+    Visit,
+    without_query,
+)
 from wirekafka.console.render import Renderer
 from wirekafka.console.search import (
     MOST_MATCHES,
@@ -159,4 +168,7 @@ def _slot() -> Iterator[None]:
 
 _FRAME: dict[str, object] = {"query": {}, "here": ""}
 
-ENTRIES = (Page("/topics/{topic}/search", show), Live("/topics/{topic}/search/events", events))
+ENTRIES = (
+    Page("/topics/{topic}/search", show, without_query(show)),
+    Live("/topics/{topic}/search/events", events),
+)

@@ -15,7 +15,7 @@ from wirekafka.client.admin.transactions import (
 )
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
-from wirekafka.console.pages.topics import described
+from wirekafka.console.pages.topic_metadata import described
 from wirekafka.console.render import now_ms
 from wirekafka.visible_text import visible
 
@@ -122,5 +122,6 @@ ENTRIES = (
     Page("/transactions", show),
     Page("/transaction", one),
     Page("/topics/{topic}/producers", show_producers),
-    Change("/topics/{topic}/producers/abort", end),
+    Page("/topics/{topic}/producers/abort", show_producers),
+    Change("/topics/{topic}/producers/abort", end, show_producers),
 )
