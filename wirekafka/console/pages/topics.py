@@ -125,10 +125,14 @@ def one(visit: Visit) -> PageView:
         )
         for each in topic.partitions
     ]
+    snapshot = visit.source.snapshot()
+    sampled = snapshot if isinstance(snapshot, Unknown) else snapshot.rates
+    rates = () if isinstance(sampled, Unknown) else sampled
     tier = topic_tier(visit.client, topic, starts, ends) if has_tiered_storage(metadata) else None
     values = {
         "title": f"Topic {name}",
         "topic": topic,
+        "rate": next((each for each in rates if each.name == name), None),
         "prices": visit.prices,
         "tier": tier,
         "tiered": None

@@ -2,15 +2,32 @@
 "use strict";
 (() => {
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const drawn = [];
+  const drawn = new Map();
+  const SIZES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+  const clock = (time) => new Date(time * 1000).toISOString().slice(11, 19);
+
+  // A number with its unit: "1.5 KiB/s", "12K records", "2.5 min".
+  function measured(value, unit) {
+    if (value === null || value === undefined) return "–";
+    if (unit === "B" || unit === "B/s") {
+      const power = value >= 1 ? Math.min(Math.floor(Math.log(value) / Math.log(1024)), SIZES.length - 1) : 0;
+      return `${Number((value / 1024 ** power).toFixed(1))} ${SIZES[power]}${unit.slice(1)}`;
+    }
+    if (unit === "ms") {
+      const [size, name] = [[86400e3, "d"], [3600e3, "h"], [60e3, "min"], [1e3, "s"], [1, "ms"]].find(([each]) => value >= each) || [1, "ms"];
+      return `${Number((value / size).toFixed(1))} ${name}`;
+    }
+    return `${compact.format(value)} ${unit}`.trim();
+  }
 
   function draw(element) {
     const [times, values] = JSON.parse(element.dataset.points);
     if (times.length < 2 || !window.uPlot) return;
     const isSpark = element.classList.contains("spark");
-    const line = { stroke: color("--accent"), width: 1.5, points: { show: false } };
-    const clock = (time) => new Date(time * 1000).toISOString().slice(11, 19);
-    const axis = { stroke: color("--faint"), grid: { stroke: color("--line"), width: 1 } };
+    const unit = element.dataset.unit || "";
+    const line = { stroke: color("--accent"), width: 1.5, points: { show: false }, value: (_, value) => measured(value, unit) };
+    const axis = { stroke: color("--faint"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
     const size = isSpark
       ? { width: 120, height: 26 }
       : { width: Math.max(element.clientWidth, 200), height: 180 };
@@ -19,19 +36,29 @@
       cursor: { show: !isSpark },
       legend: { show: !isSpark },
       axes: isSpark ? [{ show: false }, { show: false }] : [
-        { ...axis, values: (_, splits) => splits.map(clock) },
-        { ...axis, size: 70 },
+        { ...axis, space: 70, values: (_, splits) => splits.map((time) => clock(time).replace(/:00$/, "")) },
+        { ...axis, size: 96, values: (_, splits) => splits.map((value) => measured(value, unit)) },
       ],
       scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.05 : 1] } },
-      series: [{ label: "UTC", value: (_, time) => (time ? clock(time) : "") }, { ...line, label: element.dataset.label || "" }],
-      padding: isSpark ? [2, 0, 2, 0] : undefined,
+      series: [{ label: "UTC", value: (_, time) => (time ? clock(time) : "–") }, { ...line, label: element.dataset.label || "" }],
+      padding: isSpark ? [2, 0, 2, 0] : [8, 32, 0, 0],
     };
-    drawn.push([element, new uPlot(options, [times, values], element)]);
+    drawn.set(element, { plot: new uPlot(options, [times, values], element), points: element.dataset.points });
+  }
+
+  function drawChanged() {
+    for (const [element, { plot, points }] of [...drawn]) {
+      if (element.isConnected && element.dataset.points === points) continue;
+      plot.destroy();
+      drawn.delete(element);
+    }
+    document.querySelectorAll(".spark[data-points], .chart[data-points]").forEach((each) => { if (!drawn.has(each)) draw(each); });
   }
 
   function drawAll() {
-    for (const [, plot] of drawn.splice(0)) plot.destroy();
-    document.querySelectorAll(".spark[data-points], .chart[data-points]").forEach(draw);
+    for (const [, { plot }] of drawn) plot.destroy();
+    drawn.clear();
+    drawChanged();
   }
 
   function live(element) {
@@ -64,23 +91,6 @@
     if (cancel) cancel.addEventListener("click", () => end("Cancelled."));
   }
 
-  // Figures that go on showing what is true now: the same part of the same page, got anew.
-  function refresh(element) {
-    const url = element.dataset.refreshFrom || location.href;
-    setTimeout(async () => {
-      try {
-        const response = document.hidden ? null : await fetch(url);
-        if (response && response.ok && !response.redirected) {
-          const page = new DOMParser().parseFromString(await response.text(), "text/html");
-          const found = page.getElementById(element.id);
-          // What has the focus stays, or the keyboard would lose its place.
-          if (found && !element.contains(document.activeElement)) element.replaceChildren(...found.childNodes);
-        }
-      } catch { /* The console does not answer: the page shows what it had. */ }
-      refresh(element);
-    }, Number(element.dataset.refresh) * 1000);
-  }
-
   let isGoing = false;
   function pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -100,10 +110,10 @@
   }
 
   document.addEventListener("keydown", pressed);
+  document.addEventListener("refreshed", drawChanged);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   document.addEventListener("DOMContentLoaded", () => {
     drawAll();
     document.querySelectorAll("[data-live]").forEach(live);
-    document.querySelectorAll("[data-refresh]").forEach(refresh);
   });
 })();
