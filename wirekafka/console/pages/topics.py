@@ -10,7 +10,7 @@ from urllib.parse import quote
 from wirekafka.client.client import Client, CliError, check
 from wirekafka.client.topic_changes import TopicCreation, create_topics, delete_topics, grow_topic
 from wirekafka.console.offsets import EARLIEST, LATEST, committed, list_groups, offsets_at
-from wirekafka.console.pages import messages, searching
+from wirekafka.console.pages import messages, searching, tailing
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import TopicRate, Unknown
@@ -325,4 +325,5 @@ ENTRIES = (
     Change("/topics/{topic}/partitions", grow),
     *messages.ENTRIES,
     *searching.ENTRIES,
+    *tailing.ENTRIES,
 )

@@ -65,30 +65,73 @@
     const rows = element.querySelector("[data-live-rows]");
     const status = element.querySelector("[data-live-status]");
     const cancel = element.querySelector("[data-live-cancel]");
+    const pause = element.querySelector("[data-live-pause]");
+    const clear = element.querySelector("[data-live-clear]");
     const most = Number(element.dataset.most || 1000);
-    const source = new EventSource(element.dataset.live);
+    const isNewestFirst = element.dataset.newest === "first";
+    let source = null;
+    let at = "";
+    const state = (name) => {
+      element.dataset.state = name;
+      status.classList.toggle("busy", name === "open" && !pause);
+      if (pause) pause.textContent = name === "open" ? "Pause" : "Resume";
+    };
     const end = (text) => {
       source.close();
-      element.dataset.state = "ended";
-      status.classList.remove("busy");
+      state("ended");
       if (text) status.textContent = text;
       if (cancel) cancel.hidden = true;
     };
-    status.classList.add("busy");
-    element.dataset.state = "open";
-    source.addEventListener("row", (event) => {
-      rows.insertAdjacentHTML("beforeend", JSON.parse(event.data));
-      while (rows.children.length > most) rows.firstElementChild.remove();
-    });
-    source.addEventListener("status", (event) => { status.innerHTML = JSON.parse(event.data); });
-    source.addEventListener("failed", (event) => {
-      status.innerHTML = JSON.parse(event.data);
-      status.classList.add("problem");
-      end();
-    });
-    source.addEventListener("done", () => end());
-    source.onerror = () => end("The connection to the console has ended.");
+    function open() {
+      source = new EventSource(element.dataset.live + (at && `&at=${encodeURIComponent(at)}`));
+      state("open");
+      status.classList.remove("problem");
+      source.addEventListener("row", (event) => {
+        rows.insertAdjacentHTML(isNewestFirst ? "afterbegin" : "beforeend", JSON.parse(event.data));
+        while (rows.children.length > most) (isNewestFirst ? rows.lastElementChild : rows.firstElementChild).remove();
+      });
+      source.addEventListener("status", (event) => { status.innerHTML = JSON.parse(event.data); });
+      source.addEventListener("at", (event) => { at = JSON.parse(event.data); });
+      source.addEventListener("failed", (event) => {
+        status.innerHTML = JSON.parse(event.data);
+        status.classList.add("problem");
+        end();
+      });
+      source.addEventListener("done", () => end());
+      source.onerror = () => end("The connection to the console has ended.");
+    }
+    function stop(name) {
+      source.close();
+      state(name);
+    }
     if (cancel) cancel.addEventListener("click", () => end("Cancelled."));
+    if (clear) clear.addEventListener("click", () => rows.replaceChildren());
+    if (pause) {
+      pause.addEventListener("click", () => { if (element.dataset.state === "open") stop("paused"); else open(); });
+      // Nobody looks: the console reads nothing meanwhile.
+      document.addEventListener("visibilitychange", () => {
+        if (document.hidden && element.dataset.state === "open") stop("hidden");
+        else if (!document.hidden && element.dataset.state === "hidden") open();
+      });
+    }
+    open();
+  }
+
+  // Remembers the chosen columns. Returns whether the page is loaded again with them.
+  function columns(element) {
+    const boxes = [...element.querySelectorAll("input[type=checkbox]")];
+    const names = () => boxes.filter((each) => each.checked).map((each) => each.name.slice(2)).join(",");
+    try {
+      element.closest("form").addEventListener("submit", () => localStorage.setItem("columns", names()));
+      const remembered = localStorage.getItem("columns");
+      const url = new URL(location.href);
+      if (!remembered || url.searchParams.has("columns") || remembered === names()) return false;
+      url.searchParams.set("columns", remembered);
+      location.replace(url);
+      return true;
+    } catch {
+      return false;  // The browser keeps nothing for this site.
+    }
   }
 
   let isGoing = false;
@@ -114,6 +157,8 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   document.addEventListener("DOMContentLoaded", () => {
     drawAll();
+    const choice = document.querySelector("[data-columns]");
+    if (choice && columns(choice)) return;
     document.querySelectorAll("[data-live]").forEach(live);
   });
 })();
