@@ -157,7 +157,8 @@ def test_charts_have_units_and_are_described_in_words(walk):
     page.evaluate(
         "document.querySelector('main').insertAdjacentHTML('beforeend', "
         """'<div class="chart" data-unit="B/s" data-label="In" """
-        """data-points="[[1,2,3],[0,2048,4096]]"></div>'); document.dispatchEvent(new Event('refreshed'))"""
+        """data-points="[[1,2,3],[0,2048,4096]]"></div>');"""
+        "document.dispatchEvent(new Event('refreshed'))"
     )
     chart = page.locator(".chart")
     expect(chart.locator("canvas")).to_have_count(1)

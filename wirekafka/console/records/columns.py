@@ -9,7 +9,7 @@ BY_FIELDS = "chosen"
 """The value of `columns` in a submitted form, whose checkboxes are `c_NAME`."""
 
 
-class RecordColumn(NamedTuple):
+class ShownColumn(NamedTuple):
     """A column of a list of records."""
 
     name: str
@@ -19,20 +19,20 @@ class RecordColumn(NamedTuple):
     """Whether it is there if nothing was chosen."""
 
 
-COLUMNS: Sequence[RecordColumn] = (
-    RecordColumn("partition", "Partition", is_number=True),
-    RecordColumn("offset", "Offset", is_number=True),
-    RecordColumn("time", "Time"),
-    RecordColumn("key", "Key"),
-    RecordColumn("value", "Value"),
-    RecordColumn("state", "Transaction, headers"),
-    RecordColumn("headers", "Headers", is_usual=False),
-    RecordColumn("size", "Size", is_number=True, is_usual=False),
-    RecordColumn("producer", "Producer id", is_number=True, is_usual=False),
+COLUMNS: Sequence[ShownColumn] = (
+    ShownColumn("partition", "Partition", is_number=True),
+    ShownColumn("offset", "Offset", is_number=True),
+    ShownColumn("time", "Time"),
+    ShownColumn("key", "Key"),
+    ShownColumn("value", "Value"),
+    ShownColumn("state", "Transaction, headers"),
+    ShownColumn("headers", "Headers", is_usual=False),
+    ShownColumn("size", "Size", is_number=True, is_usual=False),
+    ShownColumn("producer", "Producer id", is_number=True, is_usual=False),
 )
 
 
-def chosen(query: Mapping[str, str]) -> Sequence[RecordColumn]:
+def chosen(query: Mapping[str, str]) -> Sequence[ShownColumn]:
     """The columns that a query names, as `columns=offset,value`; the usual ones if it names none.
 
     Names that there are not are left out.
