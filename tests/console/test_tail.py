@@ -14,7 +14,7 @@ from wirekafka.console.pages import tailing
 from wirekafka.console.records import tail as tails
 from wirekafka.console.records.tail import Tail, TailStep
 from wirekafka.console.search import TextQuery
-from wirekafka.console.topic_reads import TopicReads
+from wirekafka.console.topic_reads import Chunk, TopicReads
 from wirekafka.testing import Record
 
 _numbers = itertools.count()
@@ -95,6 +95,25 @@ def test_partitions_that_are_added_are_followed_from_their_start(broker, topic, 
     assert tail.step() == TailStep()
     clock[0] = 11.0
     assert values(tail.step()) == ["added"]
+
+
+def test_of_many_partitions_those_with_new_records_are_read_in_turn(
+    broker, topic, reads, monkeypatch
+):
+    monkeypatch.setattr(tails, "MOST_FETCHED", 1)
+    asked: list[set[int]] = []
+    fetch = reads.fetch
+
+    def noted(positions: dict[int, int], *limits: int) -> list[Chunk]:
+        asked.append(set(positions))
+        return fetch(positions, *limits)
+
+    monkeypatch.setattr(reads, "fetch", noted)
+    tail = Tail(reads, ())
+    assert tail.step() == TailStep() and asked == []
+    broker.produce(topic, [Record(f"{n}", partition=n) for n in (0, 0, 2)])
+    assert [values(tail.step()) for _ in range(3)] == [["0", "0"], ["2"], []]
+    assert asked == [{0}, {2}]
 
 
 def test_the_rate_is_that_of_the_last_seconds(broker, topic, reads):

@@ -96,8 +96,8 @@ def test_requests_of_a_client_are_shown_while_they_are_exchanged(broker, insider
 
 
 def test_a_row_says_what_was_exchanged(broker, insider):
-    made = producer(broker, "told")
-    page = insider.get("/wire/watch", client="told", api="Produce")
+    made = producer(broker, "speaker")
+    page = insider.get("/wire/watch", client="speaker", api="Produce")
     assert page.soup.select_one("select[name=api] option[selected]").text == "Produce"
     events = insider.events(page.soup.select_one("[data-live]")["data-live"])
     next(events)
@@ -106,7 +106,7 @@ def test_a_row_says_what_was_exchanged(broker, insider):
     assert made.flush(10) == 0
     html = next(html for kind, html in events if kind == "row")
     cells = [each.get_text(" ", strip=True) for each in BeautifulSoup(html, "html.parser")("td")]
-    assert cells[1:3] == ["told", "described"]
+    assert cells[1:3] == ["speaker", "described"]
     assert cells[3] == "0" and int(cells[4]) in (1, 2, 3) and cells[5].endswith(" B")
     assert cells[6] == "" and cells[7].endswith(" ms")
     events.close()

@@ -127,7 +127,7 @@ class _Reading:
 
 
 def _is_topic(kind: str) -> bool:
-    """Whether a part of this class has the name of a topic, not that of an option of one."""
+    """Whether the name in a part of this class is a topic's, and not an option's."""
     return "Topic" in kind and "Config" not in kind
 
 

@@ -28,6 +28,8 @@ MOST_ROWS = 25
 """The records that one step returns at most: the newest."""
 MOST_BEHIND = 5_000
 """Offsets in one partition; a tail that is further behind goes on at the end."""
+MOST_FETCHED = 50
+"""The partitions that one step reads."""
 _STEP_BYTES = 1 << 20
 _LEAST_BYTES = 16 << 10
 _STEP_S = 0.05
@@ -72,6 +74,7 @@ class Tail:
             if index in self.positions:
                 self.positions[index] = min(at, self.positions[index])
         self._ends = dict(self.positions)
+        self._last_read = -1
         self._written: deque[tuple[float, int]] = deque([(self._shape_s, 0)])
 
     def step(self) -> TailStep:
@@ -81,13 +84,14 @@ class Tail:
             self._look_again()
         step = TailStep()
         newest: deque[Seen] = deque(maxlen=MOST_ROWS)
-        if self.positions:
-            share = max(_STEP_BYTES // len(self.positions), _LEAST_BYTES)
+        before = sum(self._ends.values())
+        wanted = self._wanted()
+        if wanted:
+            share = max(_STEP_BYTES // len(wanted), _LEAST_BYTES)
             until_s = self._now_s() + _STEP_S
-            before = sum(self._ends.values())
-            for chunk in self._reads.fetch(self.positions, share):
+            for chunk in self._reads.fetch(wanted, share):
                 self._take(chunk, until_s, newest, step)
-            self._note(now_s, sum(self._ends.values()) - before)
+        self._note(now_s, sum(self._ends.values()) - before)
         step.records = sorted(newest, key=lambda each: each.timestamp)
         self._reads.decide(step.records)
         return step
@@ -116,6 +120,19 @@ class Tail:
         for index in led:
             if index not in self.positions:
                 self.positions[index] = self._ends[index] = 0
+
+    def _wanted(self) -> Positions:
+        """The partitions to fetch from: of many, only some of those that have new records."""
+        if len(self.positions) <= MOST_FETCHED:
+            return self.positions
+        # To list the ends costs less than to fetch from partitions without new records.
+        self._ends |= self._reads.offsets(self.positions, LATEST)
+        behind = [index for index, at in self.positions.items() if at < self._ends[index]]
+        # Each gets its turn: the first are those behind the partition that was read last.
+        start = next((n for n, index in enumerate(behind) if index > self._last_read), 0)
+        turn = (behind[start:] + behind[:start])[:MOST_FETCHED]
+        self._last_read = turn[-1] if turn else -1
+        return {index: self.positions[index] for index in turn}
 
     def _note(self, now_s: float, count: int) -> None:
         self._written.append((now_s, count))
