@@ -87,6 +87,10 @@ def create(settings: ConsoleSettings, accounts: SessionAccounts) -> Starlette:
 def sections_of(settings: ConsoleSettings) -> Sequence[ModuleType]:
     """The modules of the pages that a console has."""
     sections = list(SECTIONS)
+    if settings.mirrors:
+        from wirekafka.console.pages import mirrors
+
+        sections.insert(3, mirrors)
     if settings.tables is not None:
         from wirekafka.console.pages import topic_tables
 
