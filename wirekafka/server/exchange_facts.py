@@ -16,6 +16,8 @@ TopicNames = Callable[[bytes], str | None]
 _MOST_PARTS = 500
 """The parts of a message that are looked at: topics, partitions and others."""
 _KEPT_TOPICS = 3
+_LONGEST_NAME = 249
+"""Of a topic; a client may name longer ones, which are cut."""
 _TOPICS = frozenset({"topic", "topic_name"})
 _OFFSETS = frozenset({"fetch_offset", "base_offset", "committed_offset", "offset"})
 
@@ -107,7 +109,7 @@ class _Reading:
             return
         facts.topic_count += 1
         if len(facts.topics) < _KEPT_TOPICS:
-            facts.topics.append(name)
+            facts.topics.append(name[:_LONGEST_NAME])
 
     def _note_records(self, records: Any) -> None:
         """Count records where they are in memory; those in files are given by their size only."""

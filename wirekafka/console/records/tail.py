@@ -122,7 +122,7 @@ class Tail:
                 self.positions[index] = self._ends[index] = 0
 
     def _wanted(self) -> Positions:
-        """The partitions to fetch from: of many, only some of those that have new records."""
+        """The positions to fetch from: of many partitions, only some with new records."""
         if len(self.positions) <= MOST_FETCHED:
             return self.positions
         # To list the ends costs less than to fetch from partitions without new records.
