@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wirekafka.console.pages.page import Page, PageView, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import Known, MirrorReport, Unknown
@@ -14,7 +16,7 @@ _NOT_PERMITTED = Unknown("Your user may not see this: it needs DESCRIBE on the c
 def show(visit: Visit) -> PageView:
     """The mirror as a whole, its partitions, and the topics that are not copied."""
     report = _permitted(visit)
-    values = {"title": "Mirror", "report": report}
+    values: dict[str, Any] = {"title": "Mirror", "report": report}
     if not isinstance(report, Unknown):
         rows = report.rows
         values |= {
