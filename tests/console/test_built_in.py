@@ -106,6 +106,24 @@ def test_only_the_broker_knows_readers_errors_and_software(served: Served) -> No
         reader.close()
 
 
+def test_normal_steps_of_the_protocol_are_not_among_the_errors(served: Served) -> None:
+    admin = AdminClient({"bootstrap.servers": served.bootstrap})
+    admin.create_topics([NewTopic("orders", 1)])["orders"].result()
+    member = Consumer({"bootstrap.servers": served.bootstrap, "group.id": "steps"})
+    member.subscribe(["orders"])
+
+    def steps() -> bool:
+        member.poll(0.1)
+        return "JoinGroup: MEMBER_ID_REQUIRED, 1" in served.site.get("/").words("#steps")
+
+    try:
+        assert eventually(steps)
+        errors = served.site.get("/").rows("section[aria-labelledby=errors]")
+        assert "JoinGroup" not in {row[0] for row in errors}
+    finally:
+        member.close()
+
+
 def test_a_broker_knows_how_far_the_source_of_a_query_is_behind(served: Served) -> None:
     admin = AdminClient({"bootstrap.servers": served.bootstrap})
     admin.create_topics([NewTopic("flights", 1)])["flights"].result()

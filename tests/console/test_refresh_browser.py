@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.console.browser import browser, executable
 from tests.console.site import Site
@@ -86,6 +87,31 @@ def test_a_refresh_keeps_the_focus_and_what_was_entered(walk, broker):
     assert page.get_by_label("Filter by topic").input_value() == "mov"
     assert page.get_by_label("Topic, or topic:partition").input_value() == "moving:0"
     assert walk.problems == []
+
+
+def test_a_refresh_keeps_what_is_expanded_and_where_it_is_scrolled_to(walk):
+    page = walk.page
+    page.clock.install()
+    shown = itertools.count(1)
+
+    def with_details(route: Route) -> None:
+        text = (
+            f"<details><summary>more</summary><pre>{'line<br>' * 400}{next(shown)}</pre></details>"
+        )
+        body = route.fetch().text().replace('<div class="scroll"><table', text + "<table", 1)
+        route.fulfill(body=body, content_type="text/html")
+
+    page.route("**/topics", with_details)
+    page.goto(walk.base + "/topics")
+    page.locator("main summary").focus()
+    page.keyboard.press("Enter")
+    content = page.locator("main pre")
+    expect(content).to_be_visible()
+    page.evaluate("scrollTo(0, 500)")
+    page.clock.fast_forward(11_000)
+    expect(content).to_contain_text("2")
+    expect(content).to_be_visible()
+    assert page.evaluate("scrollY") == 500
 
 
 def test_rows_that_change_places_keep_their_focus(walk):

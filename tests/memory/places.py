@@ -260,7 +260,7 @@ PASSING: Mapping[str, str] = {
     "codec/compile.py": "FunctionSource.names FunctionSource._lines",
     "codec/decode.py": "_Writer._run",
     "codec/encode.py": "_Writer._run",
-    "console/pages/record_pages.py": "_Merging.failed",
+    "console/records/record_pages.py": "_Merging.failed",
     "console/pages/subjects.py": "UseLine.ids",
     "console/search.py": "SearchProgress.failed Search._failed",
     "console/subject_reads.py": "SeenIds.ids",

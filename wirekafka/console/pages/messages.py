@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from wirekafka.codec.compression import Codec
 from wirekafka.console.excerpts import Excerpt, Form, Shown, compact, readable, show
 from wirekafka.console.pages.page import AT_ONCE, Download, Page, PageError, PageView, Visit
-from wirekafka.console.pages.record_pages import (
+from wirekafka.console.records.columns import COLUMNS, chosen
+from wirekafka.console.records.record_files import KEPT_BYTES, WRITERS
+from wirekafka.console.records.record_pages import (
     MOST_PARTITIONS,
     MOST_RECORDS,
     PageWish,
@@ -21,8 +23,6 @@ from wirekafka.console.pages.record_pages import (
     read_page,
     read_record,
 )
-from wirekafka.console.records.columns import COLUMNS, chosen
-from wirekafka.console.records.record_files import KEPT_BYTES, WRITERS
 from wirekafka.console.topic_reads import EARLIEST, LATEST, LIST_BYTES, Positions, Seen, TopicReads
 from wirekafka.console.value_decoder import MOST_BYTES, PAGE_LIMIT_S, ValueDecoder
 from wirekafka.visible_text import visible

@@ -128,11 +128,13 @@ def one(visit: Visit) -> PageView:
     snapshot = visit.source.snapshot()
     sampled = snapshot if isinstance(snapshot, Unknown) else snapshot.rates
     rates = () if isinstance(sampled, Unknown) else sampled
+    insight = visit.source.insight()
     tier = topic_tier(visit.client, topic, starts, ends) if has_tiered_storage(metadata) else None
     values = {
         "title": f"Topic {name}",
         "topic": topic,
         "rate": next((each for each in rates if each.name == name), None),
+        "traffic": None if isinstance(insight, Unknown) else insight.rates.get(name),
         "prices": visit.prices,
         "tier": tier,
         "tiered": None
