@@ -38,6 +38,16 @@ PAGES = (
     "/acls",
     "/brokers",
 )
+PAGES_OF_TOPICS = (
+    "/topics",
+    "/topics/t7",
+    "/topics/t7/groups",
+    "/topics/t7/live",
+    "/topics/t7/messages",
+    "/topics/t7/producers",
+    "/transactions",
+    "/wire",
+)
 
 
 class Served:
@@ -225,7 +235,8 @@ def test_a_controller_alone_has_no_console(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_console_is_small_and_fast(tmp_path: Path) -> None:
     """With 2,000 partitions and 500 groups; memory is compared with that of a broker that is asked
-    the same by a console outside, and with fewer partitions, since buffers grow with them."""
+    the same by a console outside, and with fewer partitions, since buffers grow with them. Pages
+    are got while another visitor follows a topic."""
     served = Served(tmp_path / "data")
     outside = Serving(tmp_path / "other")
     with served.serving, outside, console(f"127.0.0.1:{outside.port}") as site:
@@ -236,7 +247,9 @@ def test_the_console_is_small_and_fast(tmp_path: Path) -> None:
         assert added < MOST_MIB
         _fill(served.bootstrap)
         eventually(lambda: served.site.get("/groups").words(".count") == "500 groups")
-        for path in PAGES:
+        followed = served.site.another().events("/topics/t7/live/events")
+        assert next(followed)[0] == "at"
+        for path in (*PAGES, *PAGES_OF_TOPICS):
             assert served.site.get(path).status == 200
             before = _cpu_ms(served.serving.process.pid)
             for _ in range(5):
@@ -244,6 +257,7 @@ def test_the_console_is_small_and_fast(tmp_path: Path) -> None:
             # Not the time of the clock: the machine is shared.
             took_ms = (_cpu_ms(served.serving.process.pid) - before) / 5
             assert took_ms < MOST_PAGE_MS, path
+        followed.close()
 
 
 def _fill(bootstrap: str) -> None:

@@ -21,6 +21,11 @@
     return `${compact.format(value)} ${unit}`.trim();
   }
 
+  // Round steps of an axis: of times by the clock, of bytes by powers of two.
+  const MILLISECONDS = [1, 5, 10, 50, 100, 500, ...[1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 604800, 2592000].map((seconds) => seconds * 1000)];
+  const BYTES = Array.from({ length: 51 }, (_, power) => 2 ** power);
+  const STEPS = { "ms": MILLISECONDS, "B": BYTES, "B/s": BYTES };
+
   function draw(element) {
     const [times, values] = JSON.parse(element.dataset.points);
     if (times.length < 2 || !window.uPlot) return;
@@ -37,7 +42,7 @@
       legend: { show: !isSpark },
       axes: isSpark ? [{ show: false }, { show: false }] : [
         { ...axis, space: 70, values: (_, splits) => splits.map((time) => clock(time).replace(/:00$/, "")) },
-        { ...axis, size: 96, values: (_, splits) => splits.map((value) => measured(value, unit)) },
+        { ...axis, ...(STEPS[unit] && { incrs: STEPS[unit] }), size: 96, values: (_, splits) => splits.map((value) => measured(value, unit)) },
       ],
       scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.05 : 1] } },
       series: [{ label: "UTC", value: (_, time) => (time ? clock(time) : "–") }, { ...line, label: element.dataset.label || "" }],
