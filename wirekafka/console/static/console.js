@@ -42,7 +42,7 @@
       legend: { show: !isSpark },
       axes: isSpark ? [{ show: false }, { show: false }] : [
         { ...axis, space: 70, values: (_, splits) => splits.map((time) => clock(time).replace(/:00$/, "")) },
-        { ...axis, ...(STEPS[unit] && { incrs: STEPS[unit] }), size: 96, values: (_, splits) => splits.map((value) => measured(value, unit)) },
+        { ...axis, ...(STEPS[unit] && { incrs: STEPS[unit] }), size: 116, values: (_, splits) => splits.map((value) => measured(value, unit)) },
       ],
       scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.05 : 1] } },
       series: [{ label: "UTC", value: (_, time) => (time ? clock(time) : "–") }, { ...line, label: element.dataset.label || "" }],
