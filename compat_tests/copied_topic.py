@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.java_tools import JavaTools
@@ -78,6 +78,18 @@ class CopyCheck:
 def key_of(number: int) -> str:
     """The key of a record."""
     return f"key-{number % KEYS}"
+
+
+def written(bootstrap: str, topic: str) -> int:
+    """How many records a topic has, by its end offsets."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "end", "log_level": 0})
+    try:
+        return sum(
+            consumer.get_watermark_offsets(TopicPartition(topic, index), 10)[1]
+            for index in range(PARTITIONS)
+        )
+    finally:
+        consumer.close()
 
 
 def make_topics(bootstrap: str, source: str, target: str, count: int) -> None:

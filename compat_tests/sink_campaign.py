@@ -23,7 +23,7 @@ import psutil
 import pyspark
 
 from compat_tests.cluster import KAFKA, WIREKAFKA, Cluster, Shape
-from compat_tests.copied_topic import Copy, checked_copy, make_topics
+from compat_tests.copied_topic import Copy, checked_copy, make_topics, written
 from compat_tests.sink_kills import BROKER, COMMIT, DRIVER, VICTIMS, QueryProcesses
 from compat_tests.sink_query import BATCH, READY, QuerySettings
 from compat_tests.spark_session import environment
@@ -34,6 +34,7 @@ _SPARKS_OWN = "kafka"
 """The format of Spark's own sink, which has no process that commits."""
 _IN_COMMITS = 0.5
 """The share of kills that wait for a commit to begin; all kills of the committing process do."""
+_LOOK_S = 0.005
 _LONGEST_STEP_S = 900
 """A query that neither ends a batch nor itself for this long hangs."""
 
@@ -117,12 +118,14 @@ class Campaign:
             if not query.await_batch(_LONGEST_STEP_S):
                 return
             victim = self._plan.victims[self._kills % len(self._plan.victims)]
-            in_commit = self._plan.sink != _SPARKS_OWN and (
-                victim == COMMIT or self._seed.random() < _IN_COMMITS
-            )
+            in_commit = victim == COMMIT or self._seed.random() < _IN_COMMITS
             # Found ahead of the moment, as a commit is shorter than the search.
             targets = [] if victim in (BROKER, COMMIT) else query.processes.of(victim)
-            commit = query.processes.await_moment(self._seed, in_commit=in_commit)
+            commit = None
+            if self._plan.sink == _SPARKS_OWN:
+                self._await_written(query)
+            else:
+                commit = query.processes.await_moment(self._seed, in_commit=in_commit)
             if victim == COMMIT and commit is not None:
                 targets = [commit]
             if not self._killed(victim, targets, query):
@@ -134,6 +137,12 @@ class Campaign:
                 f"{self._outcome.starts}",
                 flush=True,
             )
+
+    def _await_written(self, query: RunningQuery) -> None:
+        """Wait until records of a batch are in the target that has more to write, most likely."""
+        before = written(self._cluster.bootstrap, TARGET)
+        while query.is_running and written(self._cluster.bootstrap, TARGET) == before:
+            time.sleep(_LOOK_S)
 
     def _killed(self, victim: str, targets: Sequence[psutil.Process], query: RunningQuery) -> bool:
         """Kill the broker, which is started again, or the first target that still runs."""

@@ -103,10 +103,12 @@ def test_offsets_and_records_of_a_tiered_topic_are_those_of_apache_kafka(both: B
     pair.on_both(lambda topic: topic.delete_records(250))
     pair.agree(lambda topic: topic.offsets(times))
     pair.agree(lambda topic: topic.fetches((0, 249, 250, 251)))
-    assert len(pair.agree(TieredTopic.objects)) < 25
+    # Kafka counts a segment below the log start until it is deleted, and deletes more by size.
+    pair.on_both(lambda topic: eventually(lambda: len(topic.objects()) == 3 * 5))
 
     # So does the retention by size.
-    assert pair.agree(lambda topic: topic.configure(retention_bytes=str(3 << 20))) == ""
+    assert pair.agree(lambda topic: topic.configure(retention_bytes=str(2 << 20))) == ""
+    eventually(lambda: pair.ours.offsets()["-2 at isolation 0"][2] == 400)
     pair.agree(lambda topic: topic.offsets(times))
     pair.agree(lambda topic: topic.fetches(_OFFSETS))
     pair.agree(TieredTopic.objects)

@@ -314,6 +314,12 @@ class Broker:
         return self._membership.broker_epoch
 
     @property
+    def unanswered_ms(self) -> int:
+        """For how long no controller has answered a heartbeat, once that exceeds the session
+        timeout, after which others take over the leaderships; 0 before."""
+        return self._membership.unanswered_ms
+
+    @property
     def controller(self) -> ControllerRole:
         """The controller in this process."""
         assert isinstance(self.source.controller, ControllerRole), "it is elsewhere"

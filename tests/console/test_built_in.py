@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -187,7 +188,7 @@ def test_users_log_in_to_a_secured_broker_and_to_its_schema_registry(tmp_path: P
         assert served.site.get("/").words("h1") == "Log in"
         assert served.site.log_in("admin", "wrong").status == 401
         assert served.site.log_in("admin", password).words("h1") == "Overview"
-        users = served.site.get("/acls").rows("section[aria-labelledby=users]")
+        users = served.site.get("/users").rows("section[aria-labelledby=users]")
         assert [row[0] for row in users] == ["admin"]
         shown = eventually(lambda: _shown(served.site, "/schemas"))
         assert "READWRITE mode of the registry" in shown
@@ -287,3 +288,15 @@ def _cpu_ms(pid: int) -> float:
 def _shown(site: Site, path: str) -> str:
     page = site.get(path)
     return page.words() if page.status == 200 else ""
+
+
+def test_a_stop_ends_live_output_without_a_warning_in_the_log(served: Served) -> None:
+    events = served.site.events("/wire/events?client=anybody")
+    next(events)
+    served.serving.process.send_signal(signal.SIGTERM)
+    _, log = served.serving.output()
+    assert served.serving.process.returncode == 0
+    lines = log[log.index("Stopping") :].splitlines()[1:]
+    assert lines
+    assert [line for line in lines if " INFO wirekafka." not in line] == []
+    events.close()

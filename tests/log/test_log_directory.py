@@ -452,7 +452,7 @@ def test_after_a_failed_sync_all_appends_are_refused() -> None:
     disk.failures[disk.operations] = errno.EIO
     with pytest.raises(OSError):
         directory.flush()
-    directory.check_space(0)
+    directory.check_space(0, NOW_MS)
     with pytest.raises(KafkaError, match="has failed"):
         append(log, batch())
     assert len(read_all(log)) == 1
@@ -467,15 +467,35 @@ def test_a_disk_that_is_nearly_full_refuses_appends_until_there_is_room() -> Non
     log = directory.logs["topic", 0]
     append(log, batch())
     disk.capacity_bytes = 1000
-    refusal = str(directory.check_space(900))
+    refusal = str(directory.check_space(900, NOW_MS))
     assert refusal == f"{disk.free_bytes('/data')} bytes are left in /data, the reserve is 900"
     with pytest.raises(KafkaError, match="less free space than its reserve") as refused:
         append(log, batch())
     assert not re.search(r"\d|/", str(refused.value.message)), "clients learn no more"
     assert len(read_all(log)) == 1
     disk.capacity_bytes = 1 << 20
-    assert directory.check_space(900) is None
+    create(directory, partition=1)
+    with pytest.raises(KafkaError, match="less free space than its reserve"):
+        append(directory.logs["topic", 1], batch())
+    assert directory.is_full
+    assert directory.check_space(900, NOW_MS) is None
+    assert not directory.is_full
     append(log, batch())
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_directory_counts_as_full_for_a_while_after_a_write_that_found_no_space(
+    code: int,
+) -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    directory.note(OSError(code, "no space"))
+    assert directory.is_full and directory.failure is None
+    for now_ms in (NOW_MS, NOW_MS + 9_999):
+        assert directory.check_space(900, now_ms) is None
+        assert directory.is_full
+    assert directory.check_space(900, NOW_MS + 10_000) is None
+    assert not directory.is_full
 
 
 def test_syncs_run_in_parallel() -> None:

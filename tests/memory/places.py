@@ -262,6 +262,7 @@ PASSING: Mapping[str, str] = {
     "codec/encode.py": "_Writer._run",
     "console/records/record_pages.py": "_Merging.failed",
     "console/pages/subjects.py": "UseLine.ids",
+    "console/refused_form.py": "RefusedForm.fields",
     "console/search.py": "SearchProgress.failed Search._failed",
     "console/subject_reads.py": "SeenIds.ids",
     "console/value_decoder.py": "ValueDecoder._unusable",

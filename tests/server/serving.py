@@ -7,7 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -30,10 +30,15 @@ class Serving:
         listen: str = "127.0.0.1:0",
         environment: dict[str, str] | None = None,
         descriptors: int = 0,
+        under: Sequence[str] = (),
     ):
-        """With `descriptors`, the process may not have more of them."""
+        """With `descriptors`, the process may not have more of them.
+
+        `under` is the beginning of a command that executes what follows, as `env` does.
+        """
         self.process = subprocess.Popen(
             [
+                *under,
                 sys.executable,
                 "-m",
                 "wirekafka",

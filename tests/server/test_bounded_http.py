@@ -14,6 +14,7 @@ from wirekafka.config.address import Address
 from wirekafka.server import bounded_http
 from wirekafka.server.bounded_http import BoundedServer
 from wirekafka.server.monitoring.endpoint import Application, MonitoringEndpoint
+from wirekafka.server.monitoring.health import NodeCondition
 from wirekafka.testing.control_port import ControlPort
 
 
@@ -24,7 +25,7 @@ class _Control:
 
 @pytest.fixture
 def metrics() -> Iterator[Address]:
-    health: dict[str, Callable[[], str | None]] = {"live": lambda: None}
+    health: dict[str, Callable[[], NodeCondition]] = {"live": NodeCondition}
     application = Application(
         lambda openmetrics: ["x 1\n"], health, hosts=frozenset({"broker.test"})
     )

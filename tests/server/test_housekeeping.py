@@ -288,6 +288,31 @@ def test_a_full_disk_refuses_records_until_there_is_room(
     run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("free_mib", "checks"), [(32, 100), (32 + 100, 10), (32 + 500, 2), (1 << 20, 1), (31, 1)]
+)
+def test_the_free_space_is_checked_the_sooner_the_less_is_free(
+    kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch, free_mib: int, checks: int
+) -> None:
+    asked: list[str] = []
+
+    def free_bytes(disk: RealDisk, path: str) -> int:
+        asked.append(path)
+        return free_mib << 20
+
+    async def scenario() -> None:
+        monkeypatch.setattr(RealDisk, "free_bytes", free_bytes)
+        housekeeping = Housekeeping(kafka.broker, list)
+        housekeeping.start()
+        await advance(kafka, 1000)
+        asked.clear()
+        await advance(kafka, 1000, step_ms=10)
+        housekeeping.stop()
+
+    run(scenario())
+    assert len(asked) == checks
+
+
 def test_a_task_that_fails_is_logged_once_and_run_again(
     kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

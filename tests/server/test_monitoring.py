@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError
@@ -46,8 +46,8 @@ class Answer(NamedTuple):
 class Monitored:
     """A broker process with metrics on a free port."""
 
-    def __init__(self, data: Path, *arguments: str):
-        self.serving = Serving(data, "--metrics", "0", *arguments)
+    def __init__(self, data: Path, *arguments: str, under: Sequence[str] = ()):
+        self.serving = Serving(data, "--metrics", "0", *arguments, under=under)
         assert self.serving.process.stderr is not None
         self.url = ""
         while not self.url:
@@ -245,12 +245,12 @@ def test_the_size_of_a_log_is_compared_with_its_retention(
 
 
 def test_a_serving_node_is_live_and_ready(monitored: Monitored) -> None:
-    for path in ("/health/live", "/health/ready"):
+    for path in ("/health/live", "/health/ready", "/live", "/ready", "/health"):
         answer = monitored.get(path)
         assert (answer.status, json.loads(answer.body)) == (200, {"status": "up"})
 
 
-@pytest.mark.parametrize("path", ["/", "/metric", "/health", "/health/", "/live", "/health/other"])
+@pytest.mark.parametrize("path", ["/", "/metric", "/health/", "/health/other"])
 def test_other_paths_are_not_found(monitored: Monitored, path: str) -> None:
     assert monitored.get(path).status == 404
 

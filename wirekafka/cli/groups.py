@@ -17,10 +17,10 @@ from wirekafka.cli.output import (
     show_line,
     show_table,
 )
+from wirekafka.client.admin.groups import delete_group
 from wirekafka.client.client import Client, CliError, check
 from wirekafka.client.group_types import CLASSIC, TYPES, GroupType, ReportedGroup, type_of
 from wirekafka.client.offset_reset import plan_reset
-from wirekafka.protocol.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 
 if TYPE_CHECKING:
@@ -263,9 +263,5 @@ def delete(
     """Delete groups without members, and their offsets."""
     with Client(bootstrap, command_config) as client:
         for name in names:
-            response = client.coordinator(name).send(
-                DeleteGroupsRequest(groups_names=[name]), DeleteGroupsResponse
-            )
-            for result in response.results:
-                check(result.error_code, f"group {name}")
+            delete_group(client, name)
             note(f"deleted {name}")

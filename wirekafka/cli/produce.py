@@ -25,7 +25,7 @@ from wirekafka.errors import Error
 from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
-    from wirekafka.cli.schemas.encoding import ValueEncoder
+    from wirekafka.client.value_encoder import ValueEncoder
 
 # Half of the default message.max.bytes, so that a batch fits however it compresses.
 BATCH_BYTES = 500_000

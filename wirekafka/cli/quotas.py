@@ -16,11 +16,8 @@ from wirekafka.cli.output import (
     show_json,
     show_table,
 )
+from wirekafka.client.admin.quotas import alter_quotas
 from wirekafka.client.client import Client, CliError, check
-from wirekafka.protocol.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-)
 from wirekafka.protocol.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
@@ -97,7 +94,7 @@ def set_quotas(
         except ValueError:
             raise CliError(f"bad value {text!r} of {quota}: expected a number") from None
     with Client(bootstrap, command_config) as connected:
-        _alter(connected, _entity(user, client, ip), changes)
+        alter_quotas(connected, _entity(user, client, ip), changes)
     note(f"set {', '.join(quotas)}")
 
 
@@ -113,7 +110,7 @@ def remove_quotas(
 ) -> None:
     """Remove quotas of one user, client id or both."""
     with Client(bootstrap, command_config) as connected:
-        _alter(connected, _entity(user, client, ip), dict.fromkeys(quotas))
+        alter_quotas(connected, _entity(user, client, ip), dict.fromkeys(quotas))
     note(f"removed {', '.join(quotas)}")
 
 
@@ -123,23 +120,3 @@ def _entity(user: str | None, client: str | None, ip: str | None) -> dict[str, s
     if not entity:
         raise CliError("whose quota? give --user, --client, both, or --ip")
     return entity
-
-
-def _alter(client: Client, entity: dict[str, str], changes: dict[str, float | None]) -> None:
-    entry = AlterClientQuotasRequest.EntryData
-    request = AlterClientQuotasRequest(
-        entries=[
-            entry(
-                entity=[
-                    entry.EntityData(entity_type=kind, entity_name=name or None)
-                    for kind, name in entity.items()
-                ],
-                ops=[
-                    entry.OpData(key=key, value=value or 0.0, remove=value is None)
-                    for key, value in changes.items()
-                ],
-            )
-        ]
-    )
-    for result in client.send(request, AlterClientQuotasResponse).entries:
-        check(result.error_code, "the quota", result.error_message)

@@ -48,6 +48,10 @@ class LoginRefused(CliError):
     """A login that a broker does not accept."""
 
 
+class MechanismRefused(LoginRefused):
+    """A login by a mechanism that a broker does not have, whoever the user is."""
+
+
 class CoordinatorRefused(CliError):
     """A coordinator that a broker does not name, for an error that lasts."""
 
@@ -142,10 +146,13 @@ class BrokerConnection:
 
     def _log_in(self, config: ClientConfig) -> None:
         from wirekafka.client.login import log_in
+        from wirekafka.client.sasl_client import MechanismNotOffered
         from wirekafka.security.sasl.exchange import AuthenticationFailed
 
         try:
             log_in(config, self.send)
+        except MechanismNotOffered as error:
+            raise MechanismRefused(f"{self.address} refuses the login: {error}") from None
         except AuthenticationFailed as error:
             raise LoginRefused(f"{self.address} refuses the login: {error}") from None
 
@@ -275,13 +282,18 @@ class Client:
         return self.any().send(request, answer, most=most)
 
     def any(self) -> BrokerConnection:
-        """A connection to the first bootstrap broker that can be reached."""
+        """A connection to the first bootstrap broker that can be reached.
+
+        A refused login ends the search, as in Java clients: other brokers know the same users.
+        """
         for address in self._bootstrap:
             if address in self._connections:
                 return self._connections[address]
         for address in self._bootstrap[:-1]:
             try:
                 return self._connect(address)
+            except LoginRefused:
+                raise
             except CliError:
                 continue
         return self._connect(self._bootstrap[-1])

@@ -13,20 +13,43 @@ MECHANISMS = {
 """The login module of each mechanism that takes a name and a password, the strongest first."""
 
 
+def mechanisms_to_try(config: ClientConfig) -> list[str]:
+    """The mechanisms by which a user with a password may log in, the strongest first.
+
+    PLAIN, which sends the password, is among them only over TLS, or if `sasl.mechanism` is PLAIN.
+    Raises CliError if `sasl.mechanism` takes no password.
+    """
+    chosen = config.sources.text("sasl.mechanism")
+    if chosen is not None:
+        _module_of(chosen)
+    may_send_password = config.uses_tls or chosen == "PLAIN"
+    return [each for each in MECHANISMS if each != "PLAIN" or may_send_password]
+
+
 def with_credentials(
-    config: ClientConfig | None, user: str, password: str, source: str
+    config: ClientConfig | None, user: str, password: str, source: str, mechanism: str | None = None
 ) -> ClientConfig:
-    """A client's configuration that logs in as a user. Raises CliError for its mechanism."""
+    """A client's configuration that logs in as a user. Raises CliError for its mechanism.
+
+    `mechanism` is used instead of the configured one.
+    """
     settings = {} if config is None else config.sources.static
-    mechanism = "GSSAPI" if config is None else config.sasl_mechanism
-    module = MECHANISMS.get(mechanism)
-    if module is None:
-        raise CliError(f"no login by name and password with sasl.mechanism={mechanism}")
+    if mechanism is None:
+        mechanism = "GSSAPI" if config is None else config.sasl_mechanism
+    module = _module_of(mechanism)
     if not (user + password).isprintable():
         raise CliError("a name or password with control characters is not supported")
     values = {name: setting.text for name, setting in settings.items()}
     login = f"{module} required username={_quoted(user)} password={_quoted(password)};"
-    return ClientConfig(values | {"sasl.jaas.config": login}, source)
+    values |= {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
+    return ClientConfig(values, source)
+
+
+def _module_of(mechanism: str) -> str:
+    module = MECHANISMS.get(mechanism)
+    if module is None:
+        raise CliError(f"no login by name and password with sasl.mechanism={mechanism}")
+    return module
 
 
 def _quoted(text: str) -> str:

@@ -9,6 +9,10 @@ from wirekafka.security.sasl.client import ClientExchange
 from wirekafka.security.sasl.exchange import AuthenticationFailed
 
 
+class MechanismNotOffered(AuthenticationFailed):
+    """A broker that does not have the mechanism of a login, whoever the user is."""
+
+
 class ClientLogin:
     """The requests of one login by a mechanism; the caller sends them and passes the responses."""
 
@@ -44,6 +48,6 @@ class ClientLogin:
         if response.error_code == Error.UNSUPPORTED_SASL_MECHANISM:
             enabled = ", ".join(response.mechanisms)
             reason = f"{self._mechanism} is none of its mechanisms: {enabled}"
-            raise AuthenticationFailed(reason)
+            raise MechanismNotOffered(reason)
         if response.error_code:
             raise AuthenticationFailed(Error.of(response.error_code).name)

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wirekafka.client.credentials import with_credentials
+from wirekafka.client.client import LoginRefused, MechanismRefused
+from wirekafka.client.credentials import mechanisms_to_try, with_credentials
 from wirekafka.client.pool import ClientPool
 from wirekafka.console.registry_access import registry_of
 from wirekafka.console.settings import ConsoleSettings
@@ -84,12 +85,15 @@ class SessionAccounts:
         return None if found is None else found[0]
 
     def log_in(self, user: str, password: str) -> str:
-        """Begin a session of a user; returns its name. Raises CliError if a broker refuses."""
-        config = with_credentials(self._settings.config, user, password, "the login page")
+        """Begin a session of a user; returns its name.
+
+        Raises LoginRefused, the same for every name that the brokers refuse; ConnectionFailure;
+        CliError for settings that take no password, or a name that no login can have.
+        """
+        if not user or not password:
+            raise LoginRefused("Enter a name and a password.")
         registry = registry_of(self._settings, user, password)
-        pool = ClientPool(self._settings.bootstrap, config, CLIENT_ID)
-        with pool.client() as client:
-            client.any()
+        pool = self._logged_in(user, password)
         account = UserAccount(user, pool, self._open_source(pool), registry)
         session = secrets.token_urlsafe(32)
         with self._lock:
@@ -117,6 +121,35 @@ class SessionAccounts:
             self._sessions.clear()
         for account in [*accounts, *([self._shared] if self._shared else [])]:
             account.close()
+
+    def _logged_in(self, user: str, password: str) -> ClientPool:
+        """Clients by the strongest mechanism that the brokers offer and the user has.
+
+        Each mechanism is tried once, and none is left out for a name that is refused: what a
+        visitor learns does not depend on it.
+        """
+        settings = self._settings
+        assert settings.config is not None, "visitors log in"
+        missing, refused = [], []
+        for mechanism in mechanisms_to_try(settings.config):
+            source = "the login page"
+            config = with_credentials(settings.config, user, password, source, mechanism)
+            pool = ClientPool(settings.bootstrap, config, CLIENT_ID)
+            try:
+                with pool.client() as client:
+                    client.any()
+            except MechanismRefused as error:
+                missing.append(str(error))
+            except LoginRefused:
+                refused.append(mechanism)
+            else:
+                return pool
+        if not refused:
+            hint = "PLAIN is tried over TLS only, or if sasl.mechanism is PLAIN."
+            raise LoginRefused(f"{missing[-1]}. {hint}")
+        tried = ", ".join(refused)
+        reason = f"the brokers do not accept this name with this password, by {tried}"
+        raise LoginRefused(f"Authentication failed: {reason}.")
 
     def _drop_idle(self, now_s: float) -> list[UserAccount]:
         ended = []

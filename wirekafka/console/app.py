@@ -11,8 +11,8 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Mount
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from wirekafka.config.endpoints.web_hosts import is_served
@@ -25,8 +25,10 @@ from wirekafka.console.pages import (
     groups,
     overview,
     queries,
+    quotas,
     topics,
     transaction_pages,
+    users,
     wire_pages,
 )
 from wirekafka.console.pages.page import PageError, Pages
@@ -44,6 +46,8 @@ SECTIONS: Sequence[ModuleType] = (
     transaction_pages,
     configs,
     acls,
+    users,
+    quotas,
     brokers,
     wire_pages,
 )
@@ -67,12 +71,35 @@ _STATIC = Path(__file__).parent / "static"
 
 def create(settings: ConsoleSettings, accounts: SessionAccounts) -> Starlette:
     """The application; `accounts` are closed by who has opened them."""
+    return _guarded(_pages(settings, accounts), [settings])
+
+
+def create_several(clusters: Sequence[tuple[ConsoleSettings, SessionAccounts]]) -> Starlette:
+    """One application of several clusters, each below its own path; `/` leads to the first."""
+    (first, _), *_ = clusters
+
+    def begin(request: Request) -> Response:
+        return RedirectResponse(f"{first.root}/", 303)
+
+    mounts = [Mount(settings.root, _pages(settings, accounts)) for settings, accounts in clusters]
+    application = Starlette(routes=[Route("/", begin), *mounts])
+    return _guarded(application, [settings for settings, _ in clusters])
+
+
+def _guarded(application: Starlette, consoles: Sequence[ConsoleSettings]) -> Starlette:
+    files = tuple(f"{settings.root}/static/" for settings in consoles)
+    application.add_middleware(_Guard, hosts=_hosts(consoles[0]), files=files)
+    return application
+
+
+def _pages(settings: ConsoleSettings, accounts: SessionAccounts) -> Starlette:
     sections = sections_of(settings)
-    renderer = Renderer([module.LINK for module in sections])
+    links = [module.LINK for module in sections]
+    renderer = Renderer(links, can_change=settings.allow_changes, root=settings.root)
     renderer.warm_up()
     pages = Pages(settings, accounts, renderer, _tables_of(settings))
     routes = [pages.route(entry) for module in sections for entry in module.ENTRIES]
-    application = Starlette(
+    return Starlette(
         routes=[
             *routes,
             *pages.login_routes(),
@@ -80,8 +107,6 @@ def create(settings: ConsoleSettings, accounts: SessionAccounts) -> Starlette:
         ],
         exception_handlers={HTTPException: _not_found(pages)},
     )
-    application.add_middleware(_Guard, hosts=_hosts(settings))
-    return application
 
 
 def sections_of(settings: ConsoleSettings) -> Sequence[ModuleType]:
@@ -127,8 +152,9 @@ def _hosts(settings: ConsoleSettings) -> frozenset[str]:
 class _Guard:
     """Refuses requests for other hosts, as after a DNS rebinding; adds headers to responses."""
 
-    def __init__(self, app: Any, hosts: frozenset[str]) -> None:
-        self._app, self._hosts = app, hosts
+    def __init__(self, app: Any, hosts: frozenset[str], files: tuple[str, ...]) -> None:
+        """`files` are the starts of paths whose responses may be kept."""
+        self._app, self._hosts, self._files = app, hosts, files
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -140,7 +166,7 @@ class _Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
-                if not scope["path"].startswith("/static/"):
+                if not scope["path"].startswith(self._files):
                     headers["Cache-Control"] = "no-store"
             await send(message)
 

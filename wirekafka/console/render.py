@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from markupsafe import escape
 from wirekafka.console.source import Unknown
 from wirekafka.visible_text import visible
 
+_LINK = re.compile(r'\b(href|action|formaction|src|data-live|data-refresh-from)="/(?!c/)')
+"""The start of a link to a path of the console; links to other clusters begin with /c/."""
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 NOTHING = "–"
 """Shown for unknown values."""
@@ -24,8 +27,14 @@ NOTHING = "–"
 class Renderer:
     """The templates of the console; all that they insert is escaped."""
 
-    def __init__(self, sections: Sequence[tuple[str, str, str]]) -> None:
-        """`sections` are the links of the navigation: (title, path, key)."""
+    def __init__(
+        self, sections: Sequence[tuple[str, str, str]], *, can_change: bool = False, root: str = ""
+    ) -> None:
+        """`sections` are the links of the navigation: (title, path, key).
+
+        `root` is put before the path of every link. Templates have paths without it.
+        """
+        self._root = root
         self._environment = Environment(
             loader=PackageLoader("wirekafka.console"),
             autoescape=True,
@@ -47,11 +56,13 @@ class Renderer:
             "visible": visible,
         }
         self._environment.tests["unknown"] = lambda value: isinstance(value, Unknown)
-        self._environment.globals |= {"sections": sections, "link": link}
+        self._environment.globals |= {"sections": sections, "link": link, "can_change": can_change}
 
     def page(self, template: str, values: Mapping[str, Any]) -> str:
         """A whole page, or a fragment of one."""
-        return self._environment.get_template(template).render(values)
+        html = self._environment.get_template(template).render(values)
+        # Only templates have quotes in their text: inserted ones are escaped.
+        return _LINK.sub(rf'\1="{self._root}/', html) if self._root else html
 
     def warm_up(self) -> None:
         """Compile all templates, so that no visitor waits for the compiler."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing
 
 from starlette.types import ASGIApp
 
@@ -18,10 +18,22 @@ def console_server(settings: ConsoleSettings, open_source: OpenSource) -> WebSer
 
     @asynccontextmanager
     async def application() -> AsyncIterator[ASGIApp]:
-        accounts = SessionAccounts(settings, open_source)
-        try:
+        with closing(SessionAccounts(settings, open_source)) as accounts:
             yield app.create(settings, accounts)
-        finally:
-            accounts.close()
 
     return WebServer(settings.address, Service(name="the console", application=application))
+
+
+def clusters_server(clusters: Sequence[ConsoleSettings], open_source: OpenSource) -> WebServer:
+    """A console of several clusters at the address of the first. Raises OSError."""
+
+    @asynccontextmanager
+    async def application() -> AsyncIterator[ASGIApp]:
+        with ExitStack() as stack:
+            opened = [
+                (each, stack.enter_context(closing(SessionAccounts(each, open_source))))
+                for each in clusters
+            ]
+            yield app.create_several(opened)
+
+    return WebServer(clusters[0].address, Service(name="the console", application=application))

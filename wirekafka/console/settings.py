@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wirekafka.config.address import Address
@@ -47,6 +47,20 @@ class ConsoleSettings:
     """Whether the broker in this process copies topics of another cluster."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Signs the tokens of forms; new at each start."""
+
+    cluster: str = ""
+    """The name of the cluster, by which its paths begin, where the console has several."""
+    clusters: tuple[str, ...] = ()
+    """The names of all clusters, if the console has several."""
+
+    @property
+    def root(self) -> str:
+        """What all paths of the cluster begin with; empty where the console has only one."""
+        return f"/c/{self.cluster}" if self.cluster else ""
+
+    def of_cluster(self, name: str, names: tuple[str, ...]) -> ConsoleSettings:
+        """The settings as one of several clusters, which has a secret of its own."""
+        return replace(self, cluster=name, clusters=names, secret=secrets.token_bytes(32))
 
     @property
     def asks_for_login(self) -> bool:

@@ -18,6 +18,8 @@ _PASSING = frozenset(
         errno.EEXIST,
     }
 )
+OUT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""The file system, or the quota of the user, has no room."""
 OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 """The process, or the whole system, has as many open files as it may have."""
 

@@ -59,6 +59,11 @@ class ControllerNode:
         return self.listeners[0].address
 
     @property
+    def metadata_directory(self) -> LogDirectory:
+        """The log directory of the metadata log; once the node is open."""
+        return self._directories[0]
+
+    @property
     def source(self) -> LocalSource:
         """The controller, with its log; once this has been opened."""
         assert self._opened is not None, "not open"
@@ -193,16 +198,24 @@ class ControllerNode:
             self._timer = self._clock.call_later(_KEEP_HOUSE_MS, self._keep_house)
 
     def _keep_house(self) -> None:
-        """Close idle connections, and write a snapshot if one is due."""
+        """Close idle connections, write a snapshot if one is due, and check the free space."""
         now_ms = self._clock.now_ms()
         try:
             for listener in self.listeners:
                 listener.sweep(now_ms)
             self._snapshots.write_if_due(self.source.controller.config, now_ms)
             self._snapshots.clean_if_due(now_ms)
+            self._check_space(self.metadata_directory, now_ms)
         except Exception:
             logger.exception("Keeping house failed; it is repeated")
         self._keep_house_later()
+
+    def _check_space(self, directory: LogDirectory, now_ms: int) -> None:
+        """Note whether the directory is full: the metadata log is written as long as it is not."""
+        try:
+            directory.check_space(1, now_ms)
+        except OSError as error:
+            directory.note(error)
 
     def _stop_keeping_house(self) -> None:
         self._is_stopped = True

@@ -396,8 +396,11 @@ class Engine:
         if self._fillings:
             return
         self._disk.is_full = False
-        for directory in self._node.broker.directories if self._node is not None else ():
-            directory.check_space(0)
+        if self._node is None:
+            return
+        now_ms = self._node.broker.clock.now_ms()
+        for directory in self._node.broker.directories:
+            directory.check_space(0, now_ms)
 
     def move_coordinator(self, kind: str, key: str, seconds: float) -> None:
         """Resign as coordinator of a "group" or "transaction", and take over again later."""

@@ -16,6 +16,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 REQUEST_S = 10.0
 STALLED_S = 30.0
 """How long a client may take nothing of a response."""
+CONNECTION = "connection"
+"""The name of the connection in the state of a request's scope."""
 
 
 class HttpConnection(H11Protocol):
@@ -24,11 +26,14 @@ class HttpConnection(H11Protocol):
     most_connections = 256
     most_of_address = 64
     begun_s = 0.0
+    is_live = False
+    """Whether the present response is live output, which has no end of its own."""
     _deadline: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.app_state = {**self.app_state, CONNECTION: self}
         self.begun_s = self.loop.time()
         if self._has_room():
             self._watch_request()
@@ -45,8 +50,15 @@ class HttpConnection(H11Protocol):
         super().data_received(data)
         self._watch_request()
 
+    def shutdown(self) -> None:
+        """End the connection once its response is complete; live output at once."""
+        super().shutdown()
+        if self.is_live:
+            self.transport.close()
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self.is_live = False
         # Until there is the head of another request, uvicorn's own time limit is enough.
         if self.conn.their_state is h11.SEND_BODY:
             self._watch_request()

@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 
 import uvicorn
@@ -19,11 +19,16 @@ from wirekafka.config.address import Address
 from wirekafka.server.descriptors import GuardedSocket
 from wirekafka.server.net import cannot_listen
 from wirekafka.server.stop_signals import stop_signals
-from wirekafka.web.connection import HttpConnection
+from wirekafka.web.connection import CONNECTION, HttpConnection
 
 _ALIVE_S = 1.0
 """How often the process looks whether its server has failed."""
 _STOP_S = 3.0
+_GRACE_S = 1.0
+"""How long requests in progress have at a stop."""
+_FLUSH_S = 0.5
+"""How long a client has to take what was written of a response that is cut off."""
+_LIVE = b"text/event-stream"
 
 OpenApplication = Callable[[], AbstractAsyncContextManager[ASGIApp]]
 """Opens the application on the server's event loop; it is closed after the last request."""
@@ -138,40 +143,73 @@ class WebServer:
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                timeout_graceful_shutdown=1,
+                timeout_graceful_shutdown=2,  # Later than `_GRACE_S`: uvicorn would log an error.
             )
             config.load()
             config.ssl = self._service.tls
             with self._lock:
                 if self._is_stopping:
                     return
-                self._server = uvicorn.Server(config)
+                self._server = _Server(config)
             self._open.set()
             await self._server.serve(sockets=[self._socket])
 
 
+class _Server(uvicorn.Server):
+    """Ends what is still in progress some time after a stop has begun."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        cutting = asyncio.get_running_loop().call_later(_GRACE_S, self._cut_off)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            cutting.cancel()
+
+    def _cut_off(self) -> None:
+        for task in list(self.server_state.tasks):
+            task.cancel()
+
+
 def _ending_calmly(application: ASGIApp) -> ASGIApp:
-    """An application whose requests end without a traceback if a stop cuts them off."""
+    """An application whose requests end without a line in the log if a stop cuts them off."""
 
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        connection: HttpConnection = scope["state"][CONNECTION]
         has_begun = False
 
         async def noted(message: Message) -> None:
             nonlocal has_begun
-            has_begun = True
+            if not has_begun:
+                has_begun = True
+                types = [
+                    value for name, value in message.get("headers", ()) if name == b"content-type"
+                ]
+                connection.is_live = bool(types) and types[0].startswith(_LIVE)
             await send(message)
 
         try:
             await application(scope, receive, noted)
         except asyncio.CancelledError:
-            # Only uvicorn cancels a request, once a stop has lasted for its time limit. What has
+            # Only a stop cancels a request, once it has lasted for its time limit. What has
             # begun is cut off, so that the client does not take it for the whole.
-            if not has_begun:
+            if has_begun:
+                await _closed(connection, receive)
+            else:
                 headers = {"connection": "close"}
                 answer = PlainTextResponse("The server is stopping\n", 503, headers)
                 await answer(scope, receive, send)
 
     return served
+
+
+async def _closed(connection: HttpConnection, receive: Receive) -> None:
+    """Close a connection in the midst of its response, and wait until it is closed."""
+    connection.transport.close()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_FLUSH_S):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+    connection.transport.abort()
 
 
 def _bound(address: Address, purpose: str) -> socket.socket:

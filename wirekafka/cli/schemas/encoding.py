@@ -1,15 +1,14 @@
-"""JSON values that become keys and values of records by a schema of a registry."""
+"""The schemas that options name, as subjects of a registry or as files."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from wirekafka.client.client import CliError
 from wirekafka.client.schema_registry import SchemaRegistry, parsed_schema
-from wirekafka.schemas.framing import with_id
-from wirekafka.schemas.schema import Format, ParsedSchema, SchemaError, ValueMismatch
+from wirekafka.client.value_encoder import ValueEncoder
+from wirekafka.schemas.schema import Format, SchemaError
 
 _FORMATS = {".avsc": Format.AVRO, ".json": Format.JSON, ".proto": Format.PROTOBUF}
 _LARGEST_FILE_BYTES = 16 << 20
@@ -22,28 +21,6 @@ class SchemaFile(NamedTuple):
     format: Format
 
 
-class ValueEncoder:
-    """Encodes JSON values by one schema, behind the prefix of its id."""
-
-    def __init__(self, id: int, schema: ParsedSchema) -> None:
-        self._id, self._schema = id, schema
-
-    def encoded(self, value: Any) -> bytes:
-        """The bytes of a value. Raises CliError if the schema does not describe it."""
-        try:
-            return with_id(self._id, self._schema.encoded(value))
-        except ValueMismatch as error:
-            raise CliError(f"it does not fit schema {self._id}: {error}") from None
-
-    def encoded_text(self, text: bytes) -> bytes:
-        """The bytes of a value that is written as JSON. Raises CliError."""
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise CliError(f"not JSON: {error}") from None
-        return self.encoded(value)
-
-
 def encoder_of(
     registry: SchemaRegistry, word: str, subject: str, type_name: str | None
 ) -> ValueEncoder:
@@ -54,10 +31,7 @@ def encoder_of(
     file = schema_file(word, type_name)
     try:
         if file is None:
-            latest = registry.version(word)
-            if latest.id is None:
-                raise CliError(f"{registry.url} returns no id for {word}")
-            return ValueEncoder(latest.id, latest.parsed)
+            return ValueEncoder.of_subject(registry, word)
         schema = parsed_schema(file.format, file.text)
         return ValueEncoder(registry.register(subject, file.text, file.format), schema)
     except SchemaError as error:

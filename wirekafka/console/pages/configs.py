@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -88,6 +89,14 @@ def change(visit: Visit) -> Redirect:
     return Redirect(f"/config?{urlencode({'kind': kind, 'name': name})}")
 
 
+def _again(visit: Visit) -> PageView:
+    """The options again, with the form of the option that was not changed."""
+    query = {name: visit.form.get(name, "") for name in ("kind", "name")}
+    query |= {"edit": visit.form.get("option", ""), "all": "1"}
+    view = one(replace(visit, query=query))
+    return replace(view, values={**view.values, "query": query})
+
+
 def _named(kind: str, name: str) -> Resource:
     if kind not in KINDS:
         raise PageError(404, f"There is no kind {kind!r} of configuration.")
@@ -118,4 +127,4 @@ def _option(entry: Entry) -> str:
 
 
 _SORTS = {"kind": lambda row: row, "name": lambda row: (row.name, row.kind)}
-ENTRIES = (Page("/configs", show), Page("/config", one), Change("/config", change))
+ENTRIES = (Page("/configs", show), Page("/config", one), Change("/config", change, _again))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from wirekafka.client.admin.groups import delete_group
 from wirekafka.client.group_types import TYPES, Offset, ReportedGroup
 from wirekafka.client.membership import TopicPartition
 from wirekafka.client.offset_reset import plan_reset
@@ -124,6 +126,25 @@ def reset(visit: Visit) -> Redirect:
     return Redirect(f"/group?{urlencode({'name': name})}")
 
 
+def delete(visit: Visit) -> Redirect:
+    """Delete a group, whose name was entered once more, and its offsets."""
+    name = visit.form.get("name", "")
+    if not name or visit.form.get("confirmed", "") != name:
+        raise PageError(400, f"Nothing was deleted: enter {name} to delete this group.")
+    delete_group(visit.client, name)
+    return Redirect("/groups")
+
+
+def _again(visit: Visit) -> PageView:
+    """The group again, with the form of the change that was refused, without its preview."""
+    entered = visit.form or visit.query
+    name = entered.get("name", "")
+    view = one(replace(visit, query={"name": name}))
+    topic = entered.get("wanted", entered.get("topic", ""))
+    values = {"topic": topic, "to": entered.get("to", ""), "query": {"name": name}}
+    return replace(view, values={**view.values, **values})
+
+
 def _listed(visit: Visit) -> GroupListing:
     name = visit.query.get("name", "")
     brokers = [each.node_id for each in visit.client.metadata([]).brokers]
@@ -189,6 +210,8 @@ _POSITION_SORTS = {
 ENTRIES = (
     Page("/groups", show),
     Page("/group", one),
-    Page("/group/reset", preview),
-    Change("/group/reset", reset),
+    Page("/group/reset", preview, _again),
+    Change("/group/reset", reset, _again),
+    Change("/group/delete", delete, _again),
+    Page("/group/delete", one),
 )

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 from wirekafka.codec.compression import Codec
 from wirekafka.console.excerpts import Excerpt, Form, Shown, compact, readable, show
-from wirekafka.console.pages.page import AT_ONCE, Download, Page, PageError, PageView, Visit
+from wirekafka.console.pages.page import (
+    AT_ONCE,
+    Download,
+    Page,
+    PageError,
+    PageView,
+    Visit,
+    without_query,
+)
 from wirekafka.console.records.columns import COLUMNS, chosen
 from wirekafka.console.records.record_files import KEPT_BYTES, WRITERS
 from wirekafka.console.records.record_pages import (
@@ -384,7 +392,7 @@ def _part(
 
 
 ENTRIES = (
-    Page("/topics/{topic}/messages", show_list),
+    Page("/topics/{topic}/messages", show_list, without_query(show_list)),
     Page("/topics/{topic}/messages/export", export),
     Page("/topics/{topic}/messages/{partition}/{offset}", show_record),
     Page("/topics/{topic}/messages/{partition}/{offset}/{part}", download),

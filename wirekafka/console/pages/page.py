@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import logging
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, quote
 
@@ -17,10 +19,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from wirekafka.client.client import Client, CliError
+from wirekafka.client.client import Client, CliError, ConnectionFailure, LoginRefused
 from wirekafka.config.option import ConfigError
 from wirekafka.console.access import COOKIE, SessionAccounts, UserAccount
 from wirekafka.console.foreign import is_foreign
+from wirekafka.console.refused_form import RefusedForm
 from wirekafka.console.render import Renderer
 from wirekafka.console.settings import ConsoleSettings, Prices
 from wirekafka.console.source import Source
@@ -37,6 +40,8 @@ _REFRESH = "x-refresh"
 """The header of requests that a page makes by itself, to refresh its figures."""
 AT_ONCE = "plain"
 """The parameter by which a page works for seconds before it is shown, without scripts."""
+_REFUSED_LOGIN_S = 1.0
+"""The time until a refused login is answered."""
 _READ_ONLY = "This console is read-only: it was started without --allow-changes."
 
 
@@ -116,6 +121,9 @@ class Page(NamedTuple):
 
     path: str
     handler: Handler
+    again: Handler | None = None
+    """Shows the page with the form whose parameters were refused; None: the reason alone is shown.
+    """
 
 
 class Change(NamedTuple):
@@ -123,6 +131,8 @@ class Change(NamedTuple):
 
     path: str
     handler: Handler
+    again: Handler | None = None
+    """Shows the page with the form, if the change was refused; None: the reason alone is shown."""
 
 
 class Live(NamedTuple):
@@ -137,6 +147,11 @@ class Live(NamedTuple):
 
 
 Entry: TypeAlias = Page | Change | Live
+
+
+def without_query(show: Handler) -> Handler:
+    """A page without its parameters, which were refused; the form still has their texts."""
+    return lambda visit: show(replace(visit, query={}))
 
 
 class Pages:
@@ -156,9 +171,9 @@ class Pages:
         """The route of an entry."""
         match entry:
             case Page():
-                return Route(entry.path, self._endpoint(entry.handler), methods=["GET"])
+                return Route(entry.path, self._endpoint(entry), methods=["GET"])
             case Change():
-                return Route(entry.path, self._change(entry.handler), methods=["POST"])
+                return Route(entry.path, self._change(entry), methods=["POST"])
             case Live():
                 return Route(entry.path, self._live(entry.handler), methods=["GET"])
 
@@ -166,15 +181,20 @@ class Pages:
         """The pages to log in and out."""
 
         async def log_in(request: Request) -> Response:
+            began_s = time.monotonic()
             form = await self._form(request) if request.method == "POST" else None
-            return await run_in_threadpool(self._log_in, request, form)
+            response = await run_in_threadpool(self._log_in, request, form)
+            if response.status_code == 401:
+                # How long the brokers took says which names they know, and by which mechanism.
+                await asyncio.sleep(began_s + _REFUSED_LOGIN_S - time.monotonic())
+            return response
 
         async def log_out(request: Request) -> Response:
             await self._form(request)
             session = request.cookies.get(COOKIE, "")
             await run_in_threadpool(self._accounts.log_out, session)
-            response = RedirectResponse("/login", 303)
-            response.delete_cookie(COOKIE)
+            response = self._redirected("/login")
+            response.delete_cookie(COOKIE, self._settings.root or "/")
             return response
 
         return [
@@ -203,20 +223,20 @@ class Pages:
 
         return guarded
 
-    def _endpoint(self, handler: Handler) -> Callable[[Request], Any]:
+    def _endpoint(self, entry: Page) -> Callable[[Request], Any]:
         async def show(request: Request) -> Response:
             if request.query_params.get(AT_ONCE):
                 _require_own(request)
-            return await run_in_threadpool(self._serve, request, handler, {})
+            return await run_in_threadpool(self._serve, request, entry, {})
 
         return self._guarded(show)
 
-    def _change(self, handler: Handler) -> Callable[[Request], Any]:
+    def _change(self, entry: Change) -> Callable[[Request], Any]:
         async def change(request: Request) -> Response:
             form = await self._form(request)
             if not self._settings.allow_changes:
                 raise PageError(403, _READ_ONLY)
-            return await run_in_threadpool(self._serve, request, handler, form)
+            return await run_in_threadpool(self._serve, request, entry, form)
 
         return self._guarded(change)
 
@@ -244,7 +264,8 @@ class Pages:
                     return
                 yield text
         finally:
-            produced.close()
+            with suppress(ValueError):  # A stop cuts it off while a thread waits for its next part.
+                produced.close()
 
     def _produced(
         self, request: Request, handler: LiveHandler, account: UserAccount
@@ -263,16 +284,15 @@ class Pages:
             yield _encoded(Event("failed", self._renderer.escape(message)))
         yield _encoded(Event("done", ""))
 
-    def _serve(self, request: Request, handler: Handler, form: Mapping[str, str]) -> Response:
+    def _serve(self, request: Request, entry: Page | Change, form: Mapping[str, str]) -> Response:
         began_s = time.perf_counter()
         account = self._account(request)
         if account is None:
-            here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-            return RedirectResponse(f"/login?next={quote(here, safe='')}", 303)
-        with account.pool.client() as client:
-            answer = handler(self._visit(request, account, client, form))
+            here = self._path(request) + (f"?{request.url.query}" if request.url.query else "")
+            return self._redirected(f"/login?next={quote(here, safe='')}")
+        answer = self._answer(request, entry, account, form)
         if isinstance(answer, Redirect):
-            return RedirectResponse(answer.path, 303)
+            return self._redirected(answer.path)
         if isinstance(answer, Download):
             disposition = f"attachment; filename*=UTF-8''{quote(answer.name, safe='')}"
             headers = {"Content-Disposition": disposition}
@@ -281,6 +301,43 @@ class Pages:
         took_ms = (time.perf_counter() - began_s) * 1000
         response.headers["Server-Timing"] = f"page;dur={took_ms:.1f}"
         return response
+
+    def _answer(
+        self, request: Request, entry: Page | Change, account: UserAccount, form: Mapping[str, str]
+    ) -> Answer:
+        """The answer of an entry, or the page of its form with the reason of a refusal."""
+        try:
+            with account.pool.client() as client:
+                return entry.handler(self._visit(request, account, client, form))
+        except (PageError, CliError, ConfigError, KafkaError) as error:
+            shown = self._refused(request, entry, account, form, error)
+            if shown is None:
+                raise
+            return shown
+
+    def _refused(
+        self,
+        request: Request,
+        entry: Page | Change,
+        account: UserAccount,
+        form: Mapping[str, str],
+        error: Exception,
+    ) -> PageView | None:
+        """The page of a refused form; None if there is none, or if it cannot be shown now."""
+        if entry.again is None:
+            return None
+        try:
+            with account.pool.client() as client:
+                view = entry.again(self._visit(request, account, client, form))
+        except (PageError, CliError, ConfigError, KafkaError):
+            return None  # Such as a topic that is gone: why the form was refused says it.
+        assert isinstance(view, PageView)
+        status, message = _described(error)
+        if not isinstance(error, PageError | ConnectionFailure):
+            status = 400
+        fields = form if isinstance(entry, Change) else request.query_params
+        refusal = RefusedForm(entry.path, fields, message)
+        return replace(view, values={**view.values, "refusal": refusal}, status=status)
 
     def _account(self, request: Request) -> UserAccount | None:
         session = request.cookies.get(COOKIE, "")
@@ -308,17 +365,20 @@ class Pages:
         session = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
         frame = {
             # With two slashes at its start, a link to it would lead to another host.
-            "here": "/" + quote(request.scope["path"].lstrip("/")),
+            "here": "/" + quote(self._path(request).lstrip("/")),
             "query": request.query_params,
             "user": None if account is None else account.user,
             "is_inside": account is not None,
             "token": self._accounts.token(session),
             "allows_changes": self._settings.allow_changes,
+            "refusal": RefusedForm(),
+            "cluster_name": self._settings.cluster,
+            "cluster_names": self._settings.clusters,
         }
         response = HTMLResponse(self._renderer.page(view.template, {**frame, **view.values}))
         response.status_code = view.status
         if COOKIE not in request.cookies:
-            _set_cookie(request, response, session)
+            self._set_cookie(request, response, session)
         return response
 
     async def _form(self, request: Request) -> dict[str, str]:
@@ -341,7 +401,7 @@ class Pages:
         if not following.startswith("/") or following[1:2] in ("/", "\\"):
             following = "/"
         if not self._settings.asks_for_login:
-            return RedirectResponse("/", 303)
+            return self._redirected("/")
         values = {"title": "Log in", "name": "", "problem": None}
         if form is None:
             return self._shown(request, PageView("login.html", values), None)
@@ -350,21 +410,37 @@ class Pages:
             session = self._accounts.log_in(values["name"] or "", form.get("password", ""))
         except (CliError, ConfigError) as error:
             values["problem"] = str(error)
-            return self._shown(request, PageView("login.html", values, 401), None)
-        response = RedirectResponse(following, 303)
-        _set_cookie(request, response, session)
+            status = 401 if isinstance(error, LoginRefused) else 502
+            return self._shown(request, PageView("login.html", values, status), None)
+        self._accounts.log_out(request.cookies.get(COOKIE, ""))
+        response = self._redirected(following)
+        self._set_cookie(request, response, session)
         return response
+
+    def _path(self, request: Request) -> str:
+        """The path of a request within the pages of the cluster."""
+        path: str = request.scope["path"]
+        return path.removeprefix(self._settings.root)
+
+    def _redirected(self, path: str) -> RedirectResponse:
+        """A redirect to a path within the pages of the cluster."""
+        return RedirectResponse(self._settings.root + path, 303)
+
+    def _set_cookie(self, request: Request, response: Response, session: str) -> None:
+        response.set_cookie(
+            COOKIE,
+            session,
+            path=self._settings.root or "/",
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
 
 
 def _require_own(request: Request) -> None:
     """Raise PageError if another site has caused a request that starts work."""
     if is_foreign(request.headers, request.headers.get("host")):
         raise PageError(403, "Another site has asked for this: begin at a page of the console.")
-
-
-def _set_cookie(request: Request, response: Response, session: str) -> None:
-    is_secure = request.url.scheme == "https"
-    response.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=is_secure)
 
 
 def _described(error: Exception) -> tuple[int, str]:

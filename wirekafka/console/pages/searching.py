@@ -33,6 +33,7 @@ from wirekafka.console.pages.page import (
     PageError,
     PageView,
     Visit,
+    without_query,
 )
 from wirekafka.console.records.columns import chosen
 from wirekafka.console.records.record_files import KEPT_BYTES
@@ -196,7 +197,7 @@ def _slot() -> Iterator[None]:
 
 
 ENTRIES = (
-    Page("/topics/{topic}/search", show),
+    Page("/topics/{topic}/search", show, without_query(show)),
     Page("/topics/{topic}/search/export", export),
     Live("/topics/{topic}/search/events", events),
 )

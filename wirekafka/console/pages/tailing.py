@@ -20,7 +20,15 @@ from wirekafka.console.pages.messages import (
     parsed_cursor,
     reads_of,
 )
-from wirekafka.console.pages.page import Event, Live, Page, PageError, PageView, Visit
+from wirekafka.console.pages.page import (
+    Event,
+    Live,
+    Page,
+    PageError,
+    PageView,
+    Visit,
+    without_query,
+)
 from wirekafka.console.pages.searching import query_of
 from wirekafka.console.records.columns import chosen
 from wirekafka.console.records.tail import Tail
@@ -104,4 +112,7 @@ def _slot() -> Iterator[None]:
         slots.release()
 
 
-ENTRIES = (Page("/topics/{topic}/live", show), Live("/topics/{topic}/live/events", events))
+ENTRIES = (
+    Page("/topics/{topic}/live", show, without_query(show)),
+    Live("/topics/{topic}/live/events", events),
+)

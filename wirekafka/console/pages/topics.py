@@ -10,12 +10,12 @@ from urllib.parse import quote
 from wirekafka.client.client import Client, CliError, check
 from wirekafka.client.topic_changes import TopicCreation, create_topics, delete_topics, grow_topic
 from wirekafka.console.offsets import EARLIEST, LATEST, committed, list_groups, offsets_at
-from wirekafka.console.pages import messages, searching, tailing
+from wirekafka.console.pages import messages, producing, searching, tailing
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
+from wirekafka.console.pages.topic_metadata import described
 from wirekafka.console.source import TopicRate, Unknown
 from wirekafka.console.topic_tier import has_tiered_storage, topic_tier
-from wirekafka.errors import Error
 from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.protocol.metadata import MetadataResponse
 from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC
@@ -216,17 +216,6 @@ def grow(visit: Visit) -> Redirect:
     return Redirect(f"/topics/{quote(name, safe='')}")
 
 
-def described(visit: Visit, *others: str) -> tuple[MetadataResponse.Topic, MetadataResponse]:
-    """The metadata of the path's topic, and of others. Raises PageError if there is none."""
-    name = visit.path["topic"]
-    metadata = visit.client.metadata({name, *others})
-    [topic] = [each for each in metadata.topics if each.name == name]
-    if topic.error_code in (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.INVALID_TOPIC_EXCEPTION):
-        raise PageError(404, f"There is no topic {name}.")
-    check(topic.error_code, f"topic {name}")
-    return topic, metadata
-
-
 def sizes_of(
     client: Client, brokers: Iterable[int], topic: MetadataResponse.Topic | None = None
 ) -> tuple[dict[tuple[str, int], int], list[str]]:
@@ -320,11 +309,15 @@ _GROUP_SORTS = {"name": lambda each: each.name, "lag": lambda each: each.lag}
 
 ENTRIES = (
     Page("/topics", show),
-    Change("/topics", create),
+    Change("/topics", create, show),
     Page("/topics/{topic}", one),
     Page("/topics/{topic}/groups", groups),
-    Change("/topics/{topic}/delete", delete),
-    Change("/topics/{topic}/partitions", grow),
+    # Links of the page below the path of a refused form lead to that path.
+    Page("/topics/{topic}/delete", one),
+    Change("/topics/{topic}/delete", delete, one),
+    Page("/topics/{topic}/partitions", one),
+    Change("/topics/{topic}/partitions", grow, one),
+    *producing.ENTRIES,
     *messages.ENTRIES,
     *searching.ENTRIES,
     *tailing.ENTRIES,

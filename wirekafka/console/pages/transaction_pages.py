@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
-from wirekafka.console.pages.topics import described
+from wirekafka.console.pages.topic_metadata import described
 from wirekafka.console.pages.transactions import (
     NotFound,
     OpenProducer,
@@ -122,5 +122,6 @@ ENTRIES = (
     Page("/transactions", show),
     Page("/transaction", one),
     Page("/topics/{topic}/producers", show_producers),
-    Change("/topics/{topic}/producers/abort", end),
+    Page("/topics/{topic}/producers/abort", show_producers),
+    Change("/topics/{topic}/producers/abort", end, show_producers),
 )

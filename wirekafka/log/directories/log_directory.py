@@ -35,7 +35,7 @@ from wirekafka.log.directories.offset_checkpoints import OffsetCheckpoints
 from wirekafka.log.directories.ordered_log import OrderedLog
 from wirekafka.log.directories.recovery_job import Recover, RecoveryJob, afterwards, scanned
 from wirekafka.log.directories.recovery_progress import RecoveryProgress
-from wirekafka.log.disk_errors import InDoubt, is_passing, reason_of, storage_error
+from wirekafka.log.disk_errors import OUT_OF_SPACE, InDoubt, is_passing, reason_of, storage_error
 from wirekafka.log.files import DirectoryLocked, Disk, Lock
 from wirekafka.log.flush import Flush, run_all
 from wirekafka.log.log import Log
@@ -47,6 +47,8 @@ METADATA_LOG = "__cluster_metadata-0"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 LONGEST_NAME = 255
 _LOGGED_EVERY = 250
+_FULL_MS = 10_000
+"""How long a directory counts as full after a write has found no space."""
 _UNBOUNDED = 1 << 63
 
 
@@ -85,6 +87,13 @@ class LogDirectory:
         self.failure: str | None = None
         """The reason why the whole directory is out of service until a restart; None while it
         serves."""
+        self.is_full = False
+        """Whether appends are refused for lack of space; it ends by itself once there is room."""
+        self.free_bytes: int | None = None
+        """The free space as of the last check."""
+        self._has_run_out = False
+        self._full_until_ms = 0
+        self._refusal: str | None = None
         self.on_failure: Callable[[OSError], None] = _ignore
         """Called once, after `failure` is set, unless the directory failed before it was locked."""
         self.metadata_log: Log | None = None
@@ -246,6 +255,8 @@ class LogDirectory:
         path = self._file(f"{new.topic}-{new.partition}")
         log = self.logs[new.key] = self._creation.create(new, path, now_ms)
         self.topic_ids[new.key] = new.topic_id
+        if self._refusal is not None:
+            log.refusal = self._refusal
         return log
 
     def promote_future(self, key: TopicPartition, topic_id: bytes) -> None:
@@ -368,6 +379,8 @@ class LogDirectory:
 
     def note(self, error: OSError) -> None:
         """Take the directory out of service, unless the error says nothing about its medium."""
+        if error.errno in OUT_OF_SPACE:
+            self.is_full = self._has_run_out = True
         is_missing_file = error.errno == errno.ENOENT and self._disk.exists(self.path)
         if not (is_passing(error) or is_missing_file):
             self.fail(error)
@@ -382,12 +395,17 @@ class LogDirectory:
         self.offline.update(dict.fromkeys(self.logs, self.failure))
         self.on_failure(error)
 
-    def check_space(self, reserve_bytes: int) -> str | None:
+    def check_space(self, reserve_bytes: int, now_ms: int) -> str | None:
         """Refuse appends while less than the reserve is free. Returns the reason, None with room.
 
-        Reads and deletions continue; appends resume once there is room again. Raises OSError.
+        Reads and deletions continue; appends resume once there is room again. `is_full` outlasts a
+        write that found no space by a while, because a quota does not show in the free space.
+        Raises OSError.
         """
-        free_bytes = self._disk.free_bytes(self.path)
+        free_bytes = self.free_bytes = self._disk.free_bytes(self.path)
+        if self._has_run_out:
+            self._has_run_out, self._full_until_ms = False, now_ms + _FULL_MS
+        self.is_full = free_bytes < reserve_bytes or now_ms < self._full_until_ms
         if free_bytes >= reserve_bytes:
             self._refuse(None)
             return None
@@ -427,6 +445,9 @@ class LogDirectory:
             self._lock.release()
 
     def _refuse(self, reason: str | None) -> None:
+        if reason is None and self._refusal is None:
+            return
+        self._refusal = reason
         # Not the metadata log: topics must stay deletable, which makes room.
         for log in (*self.logs.values(), *self.futures.values()):
             if log.refusal != reason:

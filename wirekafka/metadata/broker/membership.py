@@ -66,6 +66,8 @@ class Membership:
         self.broker_id = registration.broker_id
         self.broker_epoch = -1
         """The broker epoch of this incarnation, -1 before it is registered."""
+        self._answered_ms = clock.now_ms()
+        """When a controller answered a heartbeat last."""
         self._channel = channel
         self._follower = follower
         self._clock = clock
@@ -80,6 +82,13 @@ class Membership:
         """Called if no controller could be informed of a failed log directory in time."""
         self._is_leaving = False
         self._has_left = False
+
+    @property
+    def unanswered_ms(self) -> int:
+        """For how long no controller has answered a heartbeat, once the session has ended for it;
+        0 before."""
+        silent_ms = self._clock.now_ms() - self._answered_ms
+        return silent_ms if silent_ms > self._config().broker_session_timeout_ms else 0
 
     async def join(self, endpoints: Sequence[Endpoint]) -> None:
         """Register with these endpoints, which accept connections already, and wait to be unfenced.
@@ -230,6 +239,7 @@ class Membership:
                 cordoned_directories=cordoned,
             )
         )
+        self._answered_ms = self._clock.now_ms()
         self._failed_directories.update(dict.fromkeys(failed, True))
         return standing
 

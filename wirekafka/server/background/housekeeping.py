@@ -42,9 +42,13 @@ _TURN_PAUSE_MS = 5
 """How long a loop over partitions runs before it pauses, and for how long it pauses."""
 _SYNC_MS = 1_000
 _SPACE_MS = 1_000
+_LEAST_SPACE_MS = 10
+_FASTEST_BYTES_PER_MS = 1 << 20
+"""No broker writes faster: the free space is checked before it can get below the reserve."""
 _SNAPSHOT_MS = 10_000
 _HELD_PAUSE_MS = 100
 _LEAST_BACKOFF_MS = 100
+_UNLIMITED_BYTES = 1 << 63
 _RESERVE_BYTES = 32 << 20
 """Free space to keep on a disk, so that metadata and checkpoints can still be written."""
 
@@ -93,7 +97,7 @@ class Housekeeping:
         )
         self._every(config.producer_id_expiration_check_interval_ms, self._expire_producers)
         self._every(_SYNC_MS, self._sync_due)
-        self._every(_SPACE_MS, self._check_space)
+        self._every(self._check_space(), self._check_space)
         self._every(_SNAPSHOT_MS, self._snapshot_metadata)
         backoff_ms = max(config.log_cleaner_backoff_ms, _LEAST_BACKOFF_MS)
         self._every(backoff_ms, self._cleaning.start_if_due)
@@ -251,9 +255,15 @@ class Housekeeping:
         for partition in self._broker.partitions.values():
             partition.log.producers.expire(now_ms, expiration_ms)
 
-    def _check_space(self) -> None:
-        """Refuse appends before a disk is full; the begin and the end are logged once."""
-        refusals = self._on_each_disk(lambda directory: directory.check_space(_RESERVE_BYTES))
+    def _check_space(self) -> int:
+        """Refuse appends before a disk is full; the begin and the end are logged once.
+
+        Returns the delay in ms until the next check, which is due the sooner the less is free.
+        """
+        now_ms = self._broker.clock.now_ms()
+        refusals = self._on_each_disk(
+            lambda directory: directory.check_space(_RESERVE_BYTES, now_ms)
+        )
         full = [refusal for refusal in refusals if refusal is not None]
         has_space = not full
         if has_space != self._has_space:
@@ -262,6 +272,9 @@ class Housekeeping:
                 logger.info("The disks have free space again: appends are accepted")
             else:
                 logger.error("Appends are refused, reads are served: %s", "; ".join(full))
+        left = [(each.free_bytes or 0) - _RESERVE_BYTES for each in self._working()]
+        least = min((each for each in left if each >= 0), default=_UNLIMITED_BYTES)
+        return min(max(least // _FASTEST_BYTES_PER_MS, _LEAST_SPACE_MS), _SPACE_MS)
 
     def _sync_due(self) -> None:
         """Sync, in a thread, logs with rolled segments, which recovery need not scan then, and logs

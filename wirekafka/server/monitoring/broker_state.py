@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import cast
 
 from wirekafka.broker import Broker
 from wirekafka.coordinator.groups.shard import GroupShard
 from wirekafka.coordinator.transactions.shard import TransactionShard
+from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.metrics.exposition import COUNTER, GAUGE, Column, Table, single
 from wirekafka.protocol.records.metadata import RegisterBrokerRecord
 
@@ -42,6 +44,21 @@ class BrokerCollector:
                     "1 if it gets no new replicas.",
                 ),
                 Column("wirekafka_log_directory_logs", GAUGE, "Logs in the directory."),
+                Column(
+                    "wirekafka_log_directory_full",
+                    GAUGE,
+                    "1 while appends are refused for lack of space.",
+                ),
+                Column(
+                    "wirekafka_log_directory_free_bytes",
+                    GAUGE,
+                    "The free space of the directory's file system.",
+                ),
+                Column(
+                    "wirekafka_log_directory_total_bytes",
+                    GAUGE,
+                    "The size of the directory's file system.",
+                ),
             ],
         )
         self._cluster = single(
@@ -88,7 +105,13 @@ class BrokerCollector:
         self._directories.fill(
             (
                 (each.path,),
-                (int(each.failure is not None), int(each.path in cordoned), len(each.logs)),
+                (
+                    int(each.failure is not None),
+                    int(each.path in cordoned),
+                    len(each.logs),
+                    int(each.is_full),
+                    *_space(broker, each),
+                ),
             )
             for each in broker.directories
         )
@@ -160,6 +183,16 @@ def _broker_columns() -> list[Column]:
             "Transactions of this coordinator that are not complete.",
         ),
     ]
+
+
+def _space(broker: Broker, directory: LogDirectory) -> tuple[int | None, int | None]:
+    """The free and the total bytes of a directory's file system, None where it has failed."""
+    if directory.failure is None:
+        # Housekeeping notices the error, too.
+        with suppress(OSError):
+            disk, path = broker.disk, directory.path
+            return disk.free_bytes(path), disk.total_bytes(path)
+    return None, None
 
 
 def _address(registration: RegisterBrokerRecord) -> str:

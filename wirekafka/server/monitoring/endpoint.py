@@ -23,6 +23,7 @@ from wirekafka.config.endpoints.web_hosts import is_served
 from wirekafka.metrics.deflated_parts import DeflatedParts
 from wirekafka.server.bounded_http import BoundedHandler, BoundedServer
 from wirekafka.server.descriptors import DESCRIPTORS, EXHAUSTED
+from wirekafka.server.monitoring.health import NodeCondition
 from wirekafka.server.net import cannot_listen
 
 logger = logging.getLogger(__name__)
@@ -34,35 +35,38 @@ _OPENMETRICS = "application/openmetrics-text"
 _END = b"# EOF\n"
 _PLAIN = "text/plain; charset=utf-8"
 _JSON = "application/json"
+_CHECKS = {
+    "/health/live": "live",
+    "/health/ready": "ready",
+    "/live": "live",
+    "/ready": "ready",
+    "/health": "ready",
+}
+"""The names of the checks by path; the short paths are what people try."""
 _OTHER_HOST = b"metrics are not served to this Host; see wirekafka.metrics.hosts\n"
 
 Collect = Callable[[bool], Iterable[str]]
 """Returns the text of the metrics, in OpenMetrics if the argument is true; blocks. Raises
 TimeoutError."""
 
-Health = Callable[[], str | None]
-"""Returns the reason why the node is unhealthy; None if it is healthy."""
+Health = Callable[[], NodeCondition]
+"""Checks the node."""
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class Application:
-    """The WSGI application: /metrics, /health/live and /health/ready."""
+    """The WSGI application: /metrics, /health/live and /health/ready, with short paths for both."""
 
     def __init__(
-        self,
-        collect: Collect,
-        health: Mapping[str, Health],
-        warning: Health = lambda: None,
-        hosts: Container[str] = frozenset(),
+        self, collect: Collect, health: Mapping[str, Health], hosts: Container[str] = frozenset()
     ):
         """Serve health and metrics of one node.
 
-        `warning` returns a problem of a node that is healthy nevertheless, or None; `hosts` are the
-        names in Host headers that metrics are served to, besides addresses.
+        `health` has the checks `live` and `ready`; `hosts` are the names in Host headers that
+        metrics are served to, besides addresses.
         """
         self._collect = collect
-        self._warning = warning
         self._hosts = hosts
         self._scrapes = BoundedSemaphore(_MOST_SCRAPES)
         self._health = health
@@ -77,9 +81,9 @@ class Application:
             return _answer(start, "405 Method Not Allowed", _PLAIN, b"only GET\n")
         if path == "/metrics":
             return self._guarded(environ, start)
-        health = self._health.get(path.removeprefix("/health/"))
-        if health is not None and path.startswith("/health/"):
-            return _healthy(start, health(), self._warning())
+        check = _CHECKS.get(path)
+        if check is not None:
+            return _healthy(start, self._health[check]())
         return _answer(start, "404 Not Found", _PLAIN, b"/metrics, /health/live, /health/ready\n")
 
     def _guarded(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
@@ -110,12 +114,15 @@ class Application:
         return _answer(start, "200 OK", content_type, body, headers)
 
 
-def _healthy(start: StartResponse, reason: str | None, warning: str | None) -> Iterable[bytes]:
-    if reason is None:
-        found = {"status": "up"} | ({} if warning is None else {"warning": warning})
-        return _answer(start, "200 OK", _JSON, json.dumps(found).encode() + b"\n")
-    body = json.dumps({"status": "down", "reason": reason}).encode() + b"\n"
-    return _answer(start, "503 Service Unavailable", _JSON, body)
+def _healthy(start: StartResponse, condition: NodeCondition) -> Iterable[bytes]:
+    is_up = condition.failure is None
+    found = {"status": "up" if is_up else "down"}
+    if condition.failure is not None:
+        found["reason"] = condition.failure
+    if condition.warning is not None:
+        found["warning"] = condition.warning
+    body = json.dumps(found).encode() + b"\n"
+    return _answer(start, "200 OK" if is_up else "503 Service Unavailable", _JSON, body)
 
 
 def _answer(

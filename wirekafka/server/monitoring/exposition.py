@@ -5,12 +5,24 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
-from wirekafka.server.monitoring.collector import Collector
+from wirekafka.metrics.exposition import Table
 
 _TURN_NS = 1_000_000
 """After this long the event loop serves requests before the scrape goes on."""
+
+
+class Collector(Protocol):
+    """Reads one part of a node at each scrape; nothing is kept up to date in between."""
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """The tables that the collector fills."""
+
+    def collect(self) -> Iterator[None]:
+        """Fill the tables in steps of at most a millisecond: requests are served in between."""
 
 
 class Exposition:

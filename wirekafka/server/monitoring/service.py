@@ -6,13 +6,12 @@ import asyncio
 import concurrent.futures
 import logging
 import time
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING
 
 from wirekafka.config.address import Address
 from wirekafka.controller import ControllerRole
 from wirekafka.errors import KafkaError
-from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.metrics.measures import Measures
 from wirekafka.replication.raft.metadata_log import Sync
@@ -26,11 +25,17 @@ from wirekafka.server.monitoring.authentications import AuthenticationCollector
 from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
 from wirekafka.server.monitoring.cleaner import CleanerCollector
 from wirekafka.server.monitoring.client_instances import ClientInstanceCollector
-from wirekafka.server.monitoring.collector import Collector
 from wirekafka.server.monitoring.controller_state import ControllerCollector, QuorumCollector
 from wirekafka.server.monitoring.coordinators import GroupCountCollector
-from wirekafka.server.monitoring.exposition import EarlyExposition, Exposition
+from wirekafka.server.monitoring.exposition import Collector, EarlyExposition, Exposition
 from wirekafka.server.monitoring.groups import LagCollector
+from wirekafka.server.monitoring.health import (
+    NodeCondition,
+    ReplicaCollector,
+    controller_warnings,
+    directories_refuse,
+    directory_warnings,
+)
 from wirekafka.server.monitoring.lag import LagTracker
 from wirekafka.server.monitoring.node_state import (
     AuthorizerCollector,
@@ -55,6 +60,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SCRAPE_S = 10.0
+_COUNT_S = 1.0
 _BLOCKED_S = 30.0
 """An event loop that has not run for this long counts as dead."""
 
@@ -84,14 +90,15 @@ class Monitoring:
         self._telemetry = None if address is None else _telemetry(self.measures)
         self._node: Node | ControllerNode | None = None
         self._broker: BrokerCollector | None = None
+        self._replicas: ReplicaCollector | None = None
         self.lag: LagTracker | None = None
         """The lag of groups and readers, once the node serves."""
         self._endpoint: MonitoringEndpoint | None = None
         if address is not None:
             from wirekafka.server.monitoring.endpoint import Application, MonitoringEndpoint
 
-            health = {"live": self._not_live, "ready": self._not_ready}
-            application = Application(self._text, health, self._warning, hosts)
+            health = {"live": self._live, "ready": self._ready}
+            application = Application(self._text, health, hosts)
             self._endpoint = MonitoringEndpoint(address, application)
 
     @property
@@ -146,13 +153,14 @@ class Monitoring:
 
     def _of_broker(self, node: Node) -> list[Collector]:
         broker, measures = node.broker, self.measures
-        self._broker = BrokerCollector(broker)
+        self._broker, self._replicas = BrokerCollector(broker), ReplicaCollector(broker)
         return [
             RequestCollector(measures.requests),
             ConnectionCollector(measures.requests, lambda: node.listeners),
             TrafficCollector(measures, broker),
             PartitionCollector(broker),
             FollowerCollector(broker),
+            self._replicas,
             CleanerCollector(measures, broker),
             self._broker,
             CoordinatorCollector(broker),
@@ -217,12 +225,26 @@ class Monitoring:
             return f"the event loop has not run for {blocked_s:.0f} s"
         return None
 
-    def _warning(self) -> str | None:
-        node = self._node
-        return _warning_of(node.broker.directories) if isinstance(node, Node) else None
+    def _live(self) -> NodeCondition:
+        return NodeCondition(self._not_live())
 
-    def _not_ready(self) -> str | None:
+    def _ready(self) -> NodeCondition:
         node = self._node
+        failure = self._not_ready(node)
+        replicas = self._replicas
+        if failure is not None or not isinstance(node, Node) or replicas is None:
+            return NodeCondition(failure)
+        self._count_replicas(replicas)
+        if replicas.failure is not None:
+            return NodeCondition(replicas.failure)
+        warnings = (
+            *controller_warnings(node.broker),
+            *directory_warnings(node.broker.directories),
+            *replicas.warnings,
+        )
+        return NodeCondition(warning="; ".join(warnings) or None)
+
+    def _not_ready(self, node: Node | ControllerNode | None) -> str | None:
         if node is None:
             return "it starts or stops"
         if node.failure is not None:
@@ -233,17 +255,25 @@ class Monitoring:
         if shortage is not None:
             return shortage
         if isinstance(node, ControllerNode):
-            return self._not_live()
+            return directories_refuse([node.metadata_directory]) or self._not_live()
         broker = node.broker
         registered = broker.image.brokers.get(broker.node_id)
         if registered is None or registered.fenced:
             return "the controller has fenced the broker"
-        return self._not_live()
+        return directories_refuse(broker.directories) or self._not_live()
 
+    def _count_replicas(self, replicas: ReplicaCollector) -> None:
+        """Count anew, on the event loop; while that is busy, the last counts have to do."""
 
-def _warning_of(directories: Sequence[LogDirectory]) -> str | None:
-    failed = sum(each.failure is not None for each in directories)
-    return f"{failed} of {len(directories)} log directories are out of service" if failed else None
+        async def count() -> None:
+            for _ in replicas.collect():
+                await asyncio.sleep(0)
+
+        counted = asyncio.run_coroutine_threadsafe(count(), self._loop)
+        try:
+            counted.result(_COUNT_S)
+        except concurrent.futures.TimeoutError:
+            counted.cancel()
 
 
 def _telemetry(measures: Measures) -> Collector | None:
