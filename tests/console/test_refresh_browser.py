@@ -68,6 +68,13 @@ def test_every_page_of_moving_things_is_refreshed(moving):
     assert not preview.soup.select("[data-refresh]")
 
 
+def test_a_page_with_a_refused_form_is_not_refreshed(changing):
+    """What was refused, and why, would be gone."""
+    assert changing.get("/topics").soup.select("[data-refresh]")
+    refused = changing.post("/topics", name="")
+    assert refused.status == 400 and not refused.soup.select("[data-refresh]")
+
+
 def test_a_refresh_keeps_the_focus_and_what_was_entered(walk, broker):
     page = walk.page
     page.clock.install()
