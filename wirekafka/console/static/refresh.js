@@ -97,7 +97,7 @@
       const answered = new AbortController();
       const timer = setTimeout(() => answered.abort(), ANSWER_MS);
       const response = await fetch(element.dataset.refreshFrom || location.href, { headers: { "X-Refresh": "yes" }, signal: answered.signal });
-      if (response.redirected && new URL(response.url).pathname === "/login") return "the session has ended; log in again.";
+      if (response.redirected && new URL(response.url).pathname.endsWith("/login")) return "the session has ended; log in again.";
       const text = await response.text();
       clearTimeout(timer);
       const page = new DOMParser().parseFromString(text, "text/html");
