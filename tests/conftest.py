@@ -10,6 +10,8 @@ from tests.secret_search import SecretSearch, search_processes, search_responses
 
 SECURITY_TESTS = (
     "tests/cli/test_secure.py",
+    "tests/console/test_access_changes.py",
+    "tests/console/test_login_mechanisms.py",
     "tests/server/test_hostile_clients.py",
     "tests/server/test_hostile_tls.py",
     "tests/server/test_jwks.py",

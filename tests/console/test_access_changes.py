@@ -10,6 +10,7 @@ import pytest
 import wirekafka
 from tests.console.forms import fields_of, fill, form_of
 from tests.console.site import Shown, Site, console
+from tests.planted_secrets import MARK, planted
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.testing import Allow
 
@@ -157,7 +158,7 @@ def test_a_user_is_added_logs_in_gets_a_new_password_and_is_removed(root: Site) 
         ({"name": ""}, "Enter a name"),
         ({"name": "ann"}, "ann has a password for SCRAM-SHA-512 already"),
         ({"password": "", "password_again": ""}, "Enter a password"),
-        ({"password_again": "planted-other"}, "The two passwords differ"),
+        ({"password_again": planted("other")}, "The two passwords differ"),
         ({"iterations": "100"}, "from 4096 to 16384, not '100'"),
         ({"mechanism": "PLAIN"}, "Choose one of the mechanisms"),
     ],
@@ -167,8 +168,8 @@ def test_a_refused_user_is_entered_again_without_the_passwords(
 ) -> None:
     fields = {
         "name": f"dora {HOSTILE}",
-        "password": "planted-one",
-        "password_again": "planted-one",
+        "password": planted("one"),
+        "password_again": planted("one"),
         "mechanism": "SCRAM-SHA-512",
         "iterations": "5000",
         **changed,
@@ -179,7 +180,7 @@ def test_a_refused_user_is_entered_again_without_the_passwords(
     again = fields_of(form_of(page, "/users"))
     assert (again["name"], again["iterations"]) == (fields["name"], fields["iterations"])
     assert (again["password"], again["password_again"]) == ("", "")
-    assert "planted" not in page.text and not page.soup.select("main img")
+    assert MARK not in page.text and not page.soup.select("main img")
     assert users(root) == before
 
 
@@ -242,7 +243,7 @@ def test_a_refused_quota_is_entered_again(root: Site, changed: dict[str, str], r
 
 def test_a_visitor_changes_nothing_that_the_brokers_do_not_allow(ann: Site, root: Site) -> None:
     before = users(root), root.get("/acls").rows(RULES)
-    password = {"password": "planted", "password_again": "planted"}
+    password = {"password": planted("new"), "password_again": planted("new")}
     pages = [
         fill(ann, ann.get("/acls/add", **ACL), "/acls/add"),
         fill(ann, ann.get("/users"), "/users", name="mallory", **password),
@@ -255,7 +256,7 @@ def test_a_visitor_changes_nothing_that_the_brokers_do_not_allow(ann: Site, root
     for page in pages:
         assert page.status in (400, 502), page.text
         assert "CLUSTER_AUTHORIZATION_FAILED" in alert(page)
-        assert "planted" not in page.text
+        assert MARK not in page.text
     assert (users(root), root.get("/acls").rows(RULES)) == before
 
 
@@ -293,10 +294,10 @@ def test_a_read_only_console_has_no_forms_of_changes(site: Site) -> None:
 
 def test_passwords_are_in_no_log(root: Site, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
-        fields = {"password": "planted-secret-x", "password_again": "planted-secret-x"}
+        fields = {"password": planted("x"), "password_again": planted("x")}
         fill(root, root.get("/users"), "/users", name="fred", **fields)
         fill(root, root.get("/users"), "/users", name="fred", **fields)
-    assert "planted-secret" not in caplog.text
+    assert MARK not in caplog.text
 
 
 def _previewed(root: Site, **changed: str) -> Shown:

@@ -43,7 +43,7 @@ def beside(page: Shown, action: str) -> str:
     return str(found.get_text())
 
 
-def test_a_topic_that_is_not_created(changing: Site) -> None:
+def test_a_topic_that_is_not_created_is_entered_again(changing: Site) -> None:
     fields = {"name": "a b", "partitions": "3", "replicas": "1", "configs": f"x={HOSTILE}\ny=1"}
     page = fill(changing, changing.get("/topics"), "/topics", **fields)
     assert page.status == 400 and page.words("h1") == "Topics"
@@ -61,7 +61,7 @@ def test_a_topic_that_is_not_created(changing: Site) -> None:
         ("delete", {"name": "order"}, "enter orders to delete"),
     ],
 )
-def test_a_topic_that_is_not_changed(
+def test_a_topic_that_is_not_changed_is_shown_with_its_form(
     changing: Site, orders: str, action: str, fields: dict[str, str], reason: str
 ) -> None:
     path = f"/topics/{orders}/{action}"
@@ -76,7 +76,7 @@ def test_a_topic_that_is_not_changed(
     assert changing.get(path + str(sorted_by["href"])).status == 200
 
 
-def test_an_option_that_is_not_set(changing: Site, orders: str) -> None:
+def test_an_option_that_is_not_set_is_entered_again(changing: Site, orders: str) -> None:
     form = changing.get("/config", kind="topic", name=orders, edit="retention.ms")
     page = fill(changing, form, "/config", action="set", value=HOSTILE)
     assert page.status == 400 and "INVALID_CONFIG" in beside(page, "/config")
@@ -87,7 +87,7 @@ def test_an_option_that_is_not_set(changing: Site, orders: str) -> None:
     assert shown.status == 200
 
 
-def test_offsets_that_are_not_previewed(changing: Site, orders: str) -> None:
+def test_offsets_that_are_not_previewed_are_entered_again(changing: Site, orders: str) -> None:
     query = {"name": "billing", "topic": f"{orders}:0,9", "to": "earliest"}
     page = changing.get("/group/reset", **query)
     assert page.status == 400
@@ -96,7 +96,9 @@ def test_offsets_that_are_not_previewed(changing: Site, orders: str) -> None:
     assert {name: fields_of(form)[name] for name in query} == query
 
 
-def test_offsets_that_are_not_committed(changing: Site, orders: str, member: Consumer) -> None:
+def test_offsets_that_are_not_committed_are_entered_again(
+    changing: Site, orders: str, member: Consumer
+) -> None:
     """The group has got a member since the preview."""
     fields = {"name": "busy", "topic": orders, "partitions": "0", "offsets": "1"}
     page = changing.post("/group/reset", **fields, wanted=f"{orders}:0", to="+1")
@@ -126,7 +128,7 @@ def test_a_page_without_a_refused_form_has_no_reason(changing: Site, orders: str
         ("search", {"text": "a", "time": "noon", "field": HOSTILE, "plain": "yes"}, "noon"),
     ],
 )
-def test_a_view_that_is_not_shown(
+def test_a_view_that_is_refused_keeps_its_parameters(
     changing: Site, orders: str, page_of: str, query: dict[str, str], reason: str
 ) -> None:
     page = changing.get(f"/topics/{orders}/{page_of}", **query)
@@ -139,7 +141,9 @@ def test_a_view_that_is_not_shown(
     assert not page.soup.select("main img")
 
 
-def test_a_group_that_is_not_deleted(changing: Site, orders: str, member: Consumer) -> None:
+def test_a_group_that_is_not_deleted_is_shown_with_the_reason(
+    changing: Site, orders: str, member: Consumer
+) -> None:
     """Its name is not confirmed, or it has members."""
     form = changing.get("/group", name="busy")
     page = fill(changing, form, "/group/delete", confirmed="bus")
@@ -150,7 +154,7 @@ def test_a_group_that_is_not_deleted(changing: Site, orders: str, member: Consum
     assert changing.get("/group", name="busy").status == 200
 
 
-def test_a_group_that_is_deleted(changing: Site, orders: str) -> None:
+def test_a_group_is_deleted_once_its_name_is_confirmed(changing: Site, orders: str) -> None:
     form = changing.get("/group", name="billing")
     page = fill(changing, form, "/group/delete", confirmed="billing")
     assert page.status == 200 and page.url.endswith("/groups")
