@@ -91,7 +91,7 @@ def test_a_page_has_the_columns_that_were_chosen(broker, site):
     assert head == ["Key", "Value", "Headers", "Size"]
     [found] = page.rows("#messages")
     assert found[0] == "k" and found[2:] == ["trace : 17", "5 B"]
-    assert found[1].startswith(r"\x00\x01 2 B 00000000 00 01")
+    assert found[1].startswith(r"2 B \x00\x01 00000000 00 01")
     checked = [each["name"] for each in page.soup.select(".columns input[checked]")]
     assert checked == ["c_key", "c_value", "c_headers", "c_size"]
 
