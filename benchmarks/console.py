@@ -4,6 +4,7 @@ A broker on default settings has 2,000 partitions with records, and 500 groups w
 
 - pages: each page of the console, 15 visits: ms of the clock until its last byte, CPU ms of the
   broker.
+- live: the same pages, while five visitors refresh theirs and two more follow topics live.
 - memory: MiB of a broker with a console, beyond those of one without, and of one that is asked the
   same by a console outside of it: started, with partitions and groups, after visits of all pages.
 - scrape: CPU ms of a broker for one GET /metrics: while nothing changes, and with new records in
@@ -21,6 +22,7 @@ import argparse
 import http.client
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -46,6 +48,9 @@ GROUPS, OFFSETS = 500, 20
 VISITS, SCRAPES, TURNS = 15, 20, 9
 GOAL_PAGE_MS, GOAL_MIB, GOAL_SCRAPE_MS = 200, 15, 20
 COMMIT_VERSION = 7
+REFRESH_S = 10
+REFRESHED = ("/", "/topics", f"/topics/{LARGE}", "/groups", "/group?name=group-7")
+FOLLOWED = ",".join(str(index) for index in range(50))
 
 QUERIES = {
     "/group": {"name": "group-7"},
@@ -53,6 +58,8 @@ QUERIES = {
     "/config": {"kind": "topic", "name": LARGE, "all": "1"},
     "/transaction": None,
     "/wire/watch": {"client": "somebody"},
+    "/topics/{topic}/messages/export": {"format": "csv", "plain": "yes"},
+    "/topics/{topic}/search/export": {"format": "csv", "plain": "yes", "text": "x"},
     "/topics/{topic}/messages/{partition}/{offset}/{part}": None,
 }
 """Of the pages that need one; None for those that have nothing to show here."""
@@ -171,26 +178,72 @@ def broker(*arguments: str) -> Iterator[Target]:
 
 
 def measure_pages() -> None:
+    with _filled() as (target, port):
+        _visits(target, port)
+
+
+def measure_live() -> None:
+    with _filled() as (target, port), _visitors(port):
+        _visits(target, port)
+
+
+@contextmanager
+def _filled() -> Iterator[tuple[Target, int]]:
+    """A broker with partitions and groups that have been sampled, and the port of its console."""
     port = free_ports(1)[0]
     with broker("--console", str(port)) as target:
         Site(port).get("/")  # Samples are taken every ten seconds from the first visit on.
         create_topics(target)
         commit_offsets(target)
         time.sleep(15)
+        yield target, port
+
+
+def _visits(target: Target, port: int) -> None:
+    site = Site(port)
+    print(f"{'page':52} {'KiB':>6} {'median':>7} {'worst':>7} {'CPU':>7} ms", flush=True)
+    for path in pages():
+        size = len(site.get(path)) / 1024
+        taken, before = [], cpu_ms(target)
+        for _ in range(VISITS):
+            start = time.perf_counter()
+            site.get(path)
+            taken.append((time.perf_counter() - start) * 1000)
+        mean = (cpu_ms(target) - before) / VISITS
+        median = statistics.median(taken)
+        missed = "  missed" if median > GOAL_PAGE_MS else ""
+        times = f"{median:7.1f} {max(taken):7.1f} {mean:7.1f}{missed}"
+        print(f"{path:52} {size:6.1f} {times}", flush=True)
+
+
+@contextmanager
+def _visitors(port: int) -> Iterator[None]:
+    """Visitors whose pages are open: refreshed every ten seconds, or with live records."""
+    stop = threading.Event()
+
+    def refresh(path: str) -> None:
         site = Site(port)
-        print(f"{'page':52} {'KiB':>6} {'median':>7} {'worst':>7} {'CPU':>7} ms", flush=True)
-        for path in pages():
-            size = len(site.get(path)) / 1024
-            taken, before = [], cpu_ms(target)
-            for _ in range(VISITS):
-                start = time.perf_counter()
-                site.get(path)
-                taken.append((time.perf_counter() - start) * 1000)
-            mean = (cpu_ms(target) - before) / VISITS
-            median = statistics.median(taken)
-            missed = "  missed" if median > GOAL_PAGE_MS else ""
-            times = f"{median:7.1f} {max(taken):7.1f} {mean:7.1f}{missed}"
-            print(f"{path:52} {size:6.1f} {times}", flush=True)
+        while not stop.wait(REFRESH_S):
+            site.get(path)
+
+    def follow() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("GET", f"/topics/{LARGE}/live/events?partition={FOLLOWED}")
+        response = connection.getresponse()
+        while not stop.is_set():
+            response.readline()
+        connection.close()
+
+    opened = [threading.Thread(target=refresh, args=(path,)) for path in REFRESHED]
+    opened += [threading.Thread(target=follow) for _ in range(2)]
+    for thread in opened:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in opened:
+            thread.join()
 
 
 def measure_memory() -> None:
@@ -294,6 +347,7 @@ def measure_requests() -> None:
 
 PARTS: dict[str, Callable[[], None]] = {
     "pages": measure_pages,
+    "live": measure_live,
     "memory": measure_memory,
     "scrape": measure_scrape,
     "requests": measure_requests,

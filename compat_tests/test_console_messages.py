@@ -1,5 +1,6 @@
 """The console's pages of records, transactions and topics: Apache Kafka's are as wirekafka's."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,7 +106,8 @@ def test_a_topic_is_created_filled_searched_and_deleted(bootstrap, changing):
         [str(n), "1 epoch 0", "1", "1", "0", "50", "50"] for n in range(2)
     ]
     newest = changing.get(f"/topics/{name}/messages", count=3).rows("#messages")
-    assert [row[3:5] for row in newest] == [[f"k{n}", f'{{ "n": {n} }}'] for n in range(99, 96, -1)]
+    assert [row[3] for row in newest] == [f"k{n}" for n in range(99, 96, -1)]
+    assert [row[4] for row in newest] == [f'{{"n": {n}}} {{ "n": {n} }}' for n in range(99, 96, -1)]
     sought = changing.get(
         f"/topics/{name}/messages", time="1970-01-01T00:00:01.050", order="oldest", count=1
     )
@@ -114,6 +116,15 @@ def test_a_topic_is_created_filled_searched_and_deleted(bootstrap, changing):
     rows = [html for kind, html in found if kind == "row"]
     assert len(rows) == 1 and "k42" in rows[0]
     assert "among 100 records" in [html for kind, html in found if kind == "status"][-1]
+    page = changing.get(f"/topics/{name}/search", text="42", field="n")
+    exported = changing.get(page.soup.select_one("a[download]")["href"])
+    assert [json.loads(line)["key"] for line in exported.text.splitlines()] == ["k42"]
+    live = changing.events(f"/topics/{name}/live/events", text="new")
+    assert next(live)[0] == "at"
+    made.produce(name, "new", partition=1)
+    assert made.flush(10) == 0
+    assert "new" in next(html for kind, html in live if kind == "row")
+    live.close()
     changing.post(f"/topics/{name}/partitions", partitions=3)
     assert len(changing.get(f"/topics/{name}").rows("#partitions")) == 3
     assert changing.post(f"/topics/{name}/delete", name=name).status == 200

@@ -64,6 +64,10 @@ class Site:
         """Get a page."""
         return self._open(path + (f"?{urlencode(query)}" if query else ""), None, {})
 
+    def get_with(self, path: str, headers: dict[str, str]) -> Shown:
+        """Get a page by a request with further headers."""
+        return self._open(path, None, headers)
+
     def post(self, path: str, **fields: object) -> Shown:
         """Submit a form with the session's token."""
         return self.submit(path, {**fields, "token": self.token()})

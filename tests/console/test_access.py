@@ -1,10 +1,14 @@
 """Who may use the console: logins, tokens of forms, read-only consoles."""
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
 import wirekafka
 from tests.console.site import Site, console
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.console import access
 from wirekafka.testing import Allow
 
 USERS = {"ann": "ann's secret", "bob": 'bob"s \\ secret'}
@@ -53,6 +57,30 @@ def test_the_session_ends_with_the_logout(visitor):
     visitor.post("/logout")
     visitor.set_cookie(before)
     assert visitor.get("/brokers").words("h1") == "Log in"
+
+
+def test_live_output_ends_with_the_session(secured, visitor):
+    visitor.log_in("ann", USERS["ann"])
+    visitor.post("/topics", name="live")
+    events = visitor.events("/topics/live/live/events")
+    assert next(events)[0] == "at"
+    visitor.post("/logout")
+    assert dict(events)["failed"] == "The session has ended: log in again."
+
+
+def test_an_open_page_keeps_no_session_from_its_end(visitor, monkeypatch):
+    visitor.log_in("ann", USERS["ann"])
+    now_s = time.monotonic()
+    monkeypatch.setattr(access, "_IDLE_S", 100.0)
+    monkeypatch.setattr(access, "time", SimpleNamespace(monotonic=lambda: now_s))
+    refreshing = {"X-Refresh": "yes"}
+    now_s += 60
+    assert visitor.get_with("/brokers", refreshing).words("h1") == "Brokers"
+    assert visitor.get("/brokers").words("h1") == "Brokers"
+    for _ in range(2):
+        now_s += 60
+        shown = visitor.get_with("/brokers", refreshing).words("h1")
+    assert shown == "Log in"
 
 
 def test_the_login_gets_a_new_session_name(visitor):

@@ -39,6 +39,16 @@ PAGES = (
     "/acls",
     "/brokers",
 )
+PAGES_OF_TOPICS = (
+    "/topics",
+    "/topics/t7",
+    "/topics/t7/groups",
+    "/topics/t7/live",
+    "/topics/t7/messages",
+    "/topics/t7/producers",
+    "/transactions",
+    "/wire",
+)
 
 
 class Served:
@@ -125,6 +135,24 @@ def test_budgets_of_log_directories_are_shown(tmp_path: Path) -> None:
         [row] = eventually(freed)
         assert row[0].endswith("data") and row[1] == "2.9 MiB" and row[5] == "accepted"
         assert row[7] in ("0 B", "0")  # No group has a claim to it.
+
+
+def test_normal_steps_of_the_protocol_are_not_among_the_errors(served: Served) -> None:
+    admin = AdminClient({"bootstrap.servers": served.bootstrap})
+    admin.create_topics([NewTopic("orders", 1)])["orders"].result()
+    member = Consumer({"bootstrap.servers": served.bootstrap, "group.id": "steps"})
+    member.subscribe(["orders"])
+
+    def steps() -> bool:
+        member.poll(0.1)
+        return "JoinGroup: MEMBER_ID_REQUIRED, 1" in served.site.get("/").words("#steps")
+
+    try:
+        assert eventually(steps)
+        errors = served.site.get("/").rows("section[aria-labelledby=errors]")
+        assert "JoinGroup" not in {row[0] for row in errors}
+    finally:
+        member.close()
 
 
 def test_a_broker_knows_how_far_the_source_of_a_query_is_behind(served: Served) -> None:
@@ -228,7 +256,8 @@ def test_a_controller_alone_has_no_console(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_console_is_small_and_fast(tmp_path: Path) -> None:
     """With 2,000 partitions and 500 groups; memory is compared with that of a broker that is asked
-    the same by a console outside, and with fewer partitions, since buffers grow with them."""
+    the same by a console outside, and with fewer partitions, since buffers grow with them. Pages
+    are got while another visitor follows a topic."""
     served = Served(tmp_path / "data")
     outside = Serving(tmp_path / "other")
     with served.serving, outside, console(f"127.0.0.1:{outside.port}") as site:
@@ -239,7 +268,9 @@ def test_the_console_is_small_and_fast(tmp_path: Path) -> None:
         assert added < MOST_MIB
         _fill(served.bootstrap)
         eventually(lambda: served.site.get("/groups").words(".count") == "500 groups")
-        for path in PAGES:
+        followed = served.site.another().events("/topics/t7/live/events")
+        assert next(followed)[0] == "at"
+        for path in (*PAGES, *PAGES_OF_TOPICS):
             assert served.site.get(path).status == 200
             before = _cpu_ms(served.serving.process.pid)
             for _ in range(5):
@@ -247,6 +278,7 @@ def test_the_console_is_small_and_fast(tmp_path: Path) -> None:
             # Not the time of the clock: the machine is shared.
             took_ms = (_cpu_ms(served.serving.process.pid) - before) / 5
             assert took_ms < MOST_PAGE_MS, path
+        followed.close()
 
 
 def _fill(bootstrap: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirekafka.console.excerpts import Excerpt, Form, excerpt_of, show, visible
+from wirekafka.console.excerpts import Excerpt, Form, compact, excerpt_of, readable, show, visible
 
 
 def shown(data: bytes, form: Form = Form.AUTO, kept_bytes: int = 4096) -> tuple[Form, str]:
@@ -111,3 +111,34 @@ def test_indented_json_has_the_same_value(value):
     data = json.dumps([value]).encode()
     found = show(excerpt_of(data, 1 << 20))
     assert found.form is Form.JSON and json.loads(found.text) == [value]
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b"\x00\x00\x00\x07abc", r"\x00\x00\x00\x07abc"),
+        (b"caf\xc3\xa9\xff\n", r"café\xff\x0a"),
+        (b"a\\x41", r"a\\x41"),
+        ("\u202e\x85".encode(), r"\u202e\u0085"),
+    ],
+)
+def test_binary_data_is_one_readable_line(data, line):
+    assert readable(data) == line
+
+
+@given(st.binary())
+def test_any_bytes_are_one_line_of_visible_characters(data):
+    assert readable(data).isprintable()
+
+
+@given(
+    st.recursive(
+        st.integers() | st.text(), lambda each: st.lists(each) | st.dictionaries(st.text(), each)
+    )
+)
+def test_json_on_one_line_is_the_same_json(value):
+    data = json.dumps([value]).encode()
+    form, text = shown(data, kept_bytes=1 << 20)
+    assert form is Form.JSON
+    assert "\n" not in compact(text)
+    assert json.loads(compact(text)) == [value]

@@ -51,7 +51,7 @@ def test_the_page_shows_the_last_batch_of_each_sink_of_any_cluster(sinks, site):
     assert weather[0].startswith("<b>weather</b>") and weather[4:7] == ["2", "1 200", "1 200"]
     assert flights[1:4] == weather[1:4] == ["–", "–", "–"]
     assert "Only a wirekafka broker knows this" in page.words(".unknown")
-    assert page.soup.select_one("#progress")["data-refresh"] == "10"
+    assert page.soup.select_one("#page")["data-refresh"] == "10"
 
 
 def test_a_query_is_found_by_its_id_and_by_its_checkpoint(sinks, site):

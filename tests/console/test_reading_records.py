@@ -9,7 +9,7 @@ import pytest
 from wirekafka import Broker
 from wirekafka.client.client import Client, CliError
 from wirekafka.codec.compression import Codec
-from wirekafka.console.pages.record_pages import (
+from wirekafka.console.records.record_pages import (
     PageWish,
     RecordPage,
     newest_partitions,

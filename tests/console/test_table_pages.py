@@ -133,7 +133,7 @@ def test_tables_are_listed_with_lag_state_and_errors(tables: Tables) -> None:
     assert page.words("#paused").startswith("1 paused")
     assert page.soup.select("main img") == []
     [figures] = page.soup.select("[data-refresh]")
-    assert figures.select("#tables") and figures["id"] == "figures"
+    assert figures.select("#tables") and figures["id"] == "page"
 
 
 def test_a_table_has_its_partitions_and_its_newest_rows(tables: Tables) -> None:

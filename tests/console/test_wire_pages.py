@@ -1,21 +1,28 @@
 """The pages of the wire: one client's requests, for those who may see them."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import confluent_kafka
 import pytest
+from bs4 import BeautifulSoup
 
 from tests.console.site import Site
 from tests.eventually import eventually
 from wirekafka import Broker
+from wirekafka.client.client import Client
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.console.pages import wire_pages
 from wirekafka.console.sampler import Sampler
 from wirekafka.console.service import console_server
 from wirekafka.console.settings import ConsoleSettings
+from wirekafka.console.wire import protocol_steps
+from wirekafka.console.wire.protocol_steps import is_step
+from wirekafka.errors import Error
+from wirekafka.protocol.join_group import JoinGroupRequest, JoinGroupResponse
 from wirekafka.server.monitoring.wire_tap import WireWatches
 from wirekafka.testing import Allow
 
@@ -86,6 +93,52 @@ def test_requests_of_a_client_are_shown_while_they_are_exchanged(broker, insider
     assert "onerror" not in produced
     events.close()
     broker.wait_for(lambda: broker._engine._node.pipeline.hook is hook, timeout_s=20)
+
+
+def test_a_row_says_what_was_exchanged(broker, insider):
+    made = producer(broker, "speaker")
+    page = insider.get("/wire/watch", client="speaker", api="Produce")
+    assert page.soup.select_one("select[name=api] option[selected]").text == "Produce"
+    events = insider.events(page.soup.select_one("[data-live]")["data-live"])
+    next(events)
+    for _ in range(3):
+        made.produce("described", "x")
+    assert made.flush(10) == 0
+    html = next(html for kind, html in events if kind == "row")
+    cells = [each.get_text(" ", strip=True) for each in BeautifulSoup(html, "html.parser")("td")]
+    assert cells[1:3] == ["speaker", "described"]
+    assert cells[3] == "0" and int(cells[4]) in (1, 2, 3) and cells[5].endswith(" B")
+    assert cells[6] == "" and cells[7].endswith(" ms")
+    events.close()
+
+
+def test_errors_are_watched_of_all_clients_but_not_normal_steps(broker, insider):
+    page = insider.get("/wire/watch", all="yes", error="any", q="seeker")
+    events = insider.events(page.soup.select_one("[data-live]")["data-live"])
+    assert next(events)[0] == "status"
+    with Client(broker.bootstrap_servers, client_id="seeker") as client:
+        joined = client.any().send(JoinGroupRequest(group_id="steps"), JoinGroupResponse)
+        assert is_step("JoinGroup", Error(joined.error_code).name)
+        client.metadata(["missing"])
+    html = next(html for kind, html in events if kind == "row")
+    assert 'class="bad"' in html and "UNKNOWN_TOPIC_OR_PARTITION" in html
+    status = next(html for kind, html in events if kind == "status")
+    assert re.search(r"\b1 of which pass the filter", status)
+    events.close()
+    assert insider.get("/wire/watch", all="yes").words("h1") == "Wire of all clients"
+
+
+def test_steps_of_the_protocol_are_no_errors():
+    assert is_step("JoinGroup", "MEMBER_ID_REQUIRED")
+    assert is_step("Heartbeat", "REBALANCE_IN_PROGRESS")
+    assert is_step("OffsetFetch", "NOT_COORDINATOR")
+    assert not is_step("OffsetCommit", "REBALANCE_IN_PROGRESS"), "its offsets are not committed"
+    assert not is_step("Heartbeat", "UNKNOWN_MEMBER_ID")
+    assert not is_step("Produce", "UNSUPPORTED_VERSION")
+    known = {error.name for error in Error}
+    apis = set(WireWatches.apis())
+    for error, named in protocol_steps._STEPS.items():
+        assert error in known and named <= apis
 
 
 def test_without_scripts_a_few_seconds_are_shown(broker, insider, monkeypatch):

@@ -66,15 +66,20 @@ class SessionAccounts:
 
     def of(self, session: str) -> UserAccount | None:
         """The account of a session, None if the visitor has to log in."""
+        found = self.of_open_page(session)
+        with self._lock:
+            if found is not None and session in self._sessions:
+                self._sessions[session] = (found, time.monotonic())
+                self._sessions.move_to_end(session)
+        return found
+
+    def of_open_page(self, session: str) -> UserAccount | None:
+        """As `of`, for what a page does by itself: an open page keeps no session from its end."""
         if self._shared is not None:
             return self._shared
-        now_s = time.monotonic()
         with self._lock:
-            ended = self._drop_idle(now_s)
+            ended = self._drop_idle(time.monotonic())
             found = self._sessions.get(session)
-            if found is not None:
-                self._sessions[session] = (found[0], now_s)
-                self._sessions.move_to_end(session)
         for account in ended:
             account.close()
         return None if found is None else found[0]

@@ -112,6 +112,10 @@ def _pages(settings: ConsoleSettings, accounts: SessionAccounts) -> Starlette:
 def sections_of(settings: ConsoleSettings) -> Sequence[ModuleType]:
     """The modules of the pages that a console has."""
     sections = list(SECTIONS)
+    if settings.mirrors:
+        from wirekafka.console.pages import mirrors
+
+        sections.insert(3, mirrors)
     if settings.tables is not None:
         from wirekafka.console.pages import topic_tables
 

@@ -83,6 +83,7 @@ class BuiltInConsole:
             schema_registry=None if self._registry is None else self._registry.url,
             registry_certificate=Path(certificate) if certificate else None,
             tables=self._tables,
+            mirrors=node.mirroring is not None,
         )
         if address.host not in LOOPBACK:
             logger.warning("The console at http://%s is served without TLS", address)

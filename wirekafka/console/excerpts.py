@@ -13,6 +13,8 @@ from wirekafka.visible_text import visible
 
 _LINE_BYTES = 16
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\],:]|[^\s{}\[\],:"]+')
+_BREAK = re.compile(r"\s*\n\s*")
+_EDGE_BREAK = re.compile(r"(?<=[{\[])\s*\n\s*|\s*\n\s*(?=[}\]])")
 _DEEPEST = 100
 _INDENT = "  "
 
@@ -102,6 +104,23 @@ def indented(text: str) -> str:
         else:
             parts.append(": " if piece == ":" else piece)
     return "".join(parts)
+
+
+def compact(text: str) -> str:
+    """Indented JSON, or its start, on one line."""
+    return _BREAK.sub(" ", _EDGE_BREAK.sub("", text))
+
+
+def readable(data: bytes) -> str:
+    """Bytes on one line: printable characters of UTF-8 as they are, other bytes as `\\x1f`."""
+    text = data.replace(b"\\", b"\\\\").decode(errors="backslashreplace")
+    return "".join(each if each.isprintable() else _escape(ord(each)) for each in text)
+
+
+def _escape(code: int) -> str:
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _new_line(depth: int) -> str:

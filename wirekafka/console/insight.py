@@ -17,6 +17,7 @@ from wirekafka.console.source import (
     GroupLag,
     Insight,
     Known,
+    MirrorReport,
     Software,
     TopicRate,
     Unknown,
@@ -32,6 +33,7 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
+_NO_MIRROR = Unknown("This broker mirrors no other cluster: see `wirekafka serve --mirror`.")
 _EVERY_S = LagHistory.EVERY_MS / 1000
 _FRESH_S = 1.0
 _COLLECT_S = 5.0
@@ -59,7 +61,8 @@ class Inside:
         self._last_counts: tuple[int, dict[str, Counts]] = (now_ms(), {})
         self._turn = threading.Lock()
         self._insight: Known[Insight] = Unknown("The broker has just started.")
-        self._insight_s = 0.0
+        self._insight_s = self._mirror_s = 0.0
+        self._mirror: Known[MirrorReport] = _NO_MIRROR
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample, name="console-rates", daemon=True)
         self._thread.start()
@@ -74,6 +77,17 @@ class Inside:
                     return Unknown("The broker is too busy to report on itself, or stops.")
                 self._insight_s = time.monotonic()
             return self._insight
+
+    def mirror(self) -> Known[MirrorReport]:
+        """The broker's copies of another cluster's topics, at most a second old."""
+        with self._turn:
+            if time.monotonic() - self._mirror_s > _FRESH_S:
+                try:
+                    self._mirror = self._on_loop(self._collect_mirror)
+                except (TimeoutError, RuntimeError):
+                    return Unknown("The broker is too busy to report on itself, or stops.")
+                self._mirror_s = time.monotonic()
+            return self._mirror
 
     def close(self) -> None:
         """Stop to sample."""
@@ -157,6 +171,21 @@ class Inside:
             self._software(),
             () if (space := self._node.space) is None else space.statuses(),
         )
+
+    async def _collect_mirror(self) -> Known[MirrorReport]:
+        mirroring = self._node.mirroring
+        if mirroring is None:
+            return _NO_MIRROR
+        from wirekafka.server.mirroring.report import each_row, summary
+
+        rows = []
+        began_s = time.perf_counter()
+        for row in each_row(mirroring):
+            rows.append(row)
+            if time.perf_counter() - began_s > _STEP_S:
+                await asyncio.sleep(0)
+                began_s = time.perf_counter()
+        return MirrorReport(summary(mirroring), rows)
 
     def _errors(self) -> Sequence[ApiErrors]:
         return [

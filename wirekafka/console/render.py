@@ -52,6 +52,7 @@ class Renderer:
             "rate": rate,
             "segment": segment,
             "points": points,
+            "described": described,
             "visible": visible,
         }
         self._environment.tests["unknown"] = lambda value: isinstance(value, Unknown)
@@ -144,14 +145,39 @@ def link(query: Mapping[str, str], **changed: Any) -> str:
     return "?" + urlencode({name: value for name, value in merged.items() if value != ""})
 
 
-def points(samples: Sequence[tuple[float, ...]], most: int = 400) -> str:
-    """(time in ms, value, …) of each sample as the data of a chart, thinned out if need be."""
+def points(samples: Sequence[tuple[float, ...]], most: int = 400, column: int = 1) -> str:
+    """(time in ms, value, …) of each sample as the data of a chart, thinned out if need be.
+
+    Values below zero are unknown, and null.
+    """
     step = -(-len(samples) // most)
     if step > 1:
         samples = samples[(len(samples) - 1) % step :: step]
     times = [round(sample[0] / 1000) for sample in samples]
-    values = [round(sample[1], 3) for sample in samples]
+    values = [None if sample[column] < 0 else round(sample[column], 3) for sample in samples]
     return json.dumps([times, values], separators=(",", ":"))
+
+
+def described(samples: Sequence[tuple[float, ...]], unit: str, column: int = 1) -> str:
+    """A chart in words: "now 3 records, least 0, most 12, from 10:00:00 to 11:00:00 UTC"."""
+    known = [(sample[0], sample[column]) for sample in samples if sample[column] >= 0]
+    if not known:
+        return "not known yet"
+    values = [value for _, value in known]
+    now, least, most = (measured(each, unit) for each in (values[-1], min(values), max(values)))
+    start, end = (moment(round(at))[11:19] for at in (known[0][0], known[-1][0]))
+    return f"now {now}, least {least}, most {most}, from {start} to {end} UTC"
+
+
+def measured(value: float, unit: str) -> str:
+    """A value with its unit: bytes ("B", "B/s") and durations ("ms") in fitting ones."""
+    match unit:
+        case "B" | "B/s":
+            return size(value) + unit[1:]
+        case "ms":
+            return duration(value)
+        case _:
+            return f"{rate(value)} {unit}"
 
 
 def now_ms() -> int:

@@ -13,7 +13,7 @@ from wirekafka.client.pool import ClientPool
 from wirekafka.config.option import ConfigError
 from wirekafka.console.offsets import LATEST, GroupListing, committed, list_groups, offsets_at
 from wirekafka.console.render import now_ms
-from wirekafka.console.source import ClusterSample, GroupLag, Insight, Known, Unknown
+from wirekafka.console.source import ClusterSample, GroupLag, Insight, Known, MirrorReport, Unknown
 from wirekafka.console.summary import summary
 from wirekafka.console.topic_samples import TopicSamples, sums
 from wirekafka.metrics.lag import Behind, EndOffsets, LagHistory, LagSample, behind
@@ -33,6 +33,9 @@ class Knowledge(Protocol):
 
     def insight(self) -> Known[Insight]:
         """The broker's present state."""
+
+    def mirror(self) -> Known[MirrorReport]:
+        """The broker's copies of another cluster."""
 
 
 class Sampler:
@@ -65,6 +68,10 @@ class Sampler:
     def wire(self) -> Known[Any]:
         """The tap of the broker's requests, if the console runs inside of one."""
         return _OUTSIDE if self._tap is None else self._tap
+
+    def mirror(self) -> Known[MirrorReport]:
+        """The broker's copies of another cluster, if the console runs inside of the broker."""
+        return _OUTSIDE if self._inside is None else self._inside.mirror()
 
     def close(self) -> None:
         """End after the sample that is being taken."""

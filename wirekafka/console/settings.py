@@ -43,6 +43,8 @@ class ConsoleSettings:
     """The certificate of a registry in this process, which is trusted whatever its name is."""
     tables: TablePlace | None = None
     """Where the Iceberg tables of topics are; None: the console does not show them."""
+    mirrors: bool = False
+    """Whether the broker in this process copies topics of another cluster."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Signs the tokens of forms; new at each start."""
 

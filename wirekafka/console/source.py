@@ -127,6 +127,13 @@ class Insight:
     """The log directories that have a disk budget."""
 
 
+class MirrorReport(NamedTuple):
+    """How a broker's copies of another cluster's topics are, as `wirekafka mirror status` says."""
+
+    summary: Mapping[str, Any]
+    rows: Sequence[Mapping[str, Any]]
+
+
 class DirectorySample(NamedTuple):
     """A log directory of a broker; sizes below 0 are not known."""
 
@@ -201,6 +208,9 @@ class Source(Protocol):
 
     def wire(self) -> Known[Any]:
         """The `Tap` of the broker's requests; Unknown outside of a wirekafka broker."""
+
+    def mirror(self) -> Known[MirrorReport]:
+        """The broker's copies of another cluster; Unknown where the broker has none."""
 
     def close(self) -> None:
         """Stop to collect."""

@@ -29,12 +29,12 @@ from wirekafka.protocol.records.control import ControlType, control_type
 EARLIEST, LATEST = -2, -1
 _MAX_TIMESTAMP = -3
 LIST_BYTES = 2 << 10
-"""How much of each key and value is kept for lists of records, which have no headers."""
+"""How much of each key, value and header is kept for lists of records."""
 INFLATED_BYTES = 64 << 20
 """Batches that inflate to more are not decoded."""
 _PARTITION_BYTES = 64 << 10
 _RESPONSE_BYTES = 8 << 20
-_MOST_HEADERS = 100
+_MOST_HEADERS, _LIST_HEADERS = 100, 10
 _LOOK_AHEAD_BYTES = 4 << 20
 _LOOK_AHEAD_FETCHES = 16
 
@@ -139,6 +139,10 @@ class TopicReads:
     def partitions(self) -> list[int]:
         """All partitions of the topic."""
         return sorted([*self.shape.leaders, *self.shape.leaderless])
+
+    def look_again(self) -> None:
+        """Read anew which partitions there are, and who leads them. Raises CliError."""
+        self.shape = self._find_shape()
 
     def offsets(self, partitions: Iterable[int], timestamp: int) -> Positions:
         """Each partition's offset for a timestamp in ms, EARLIEST or LATEST; -1 for none."""
@@ -309,8 +313,8 @@ def bounded_records(batch: bytes, header: BatchHeader) -> Iterator[Record]:
 def seen_of(
     partition: int, record: Record, header: BatchHeader, state: RecordTransaction, kept_bytes: int
 ) -> Seen:
-    """A record as it is displayed; without headers where no more is kept than for lists."""
-    most_headers = _MOST_HEADERS if kept_bytes > LIST_BYTES else 0
+    """A record as it is displayed, with its first headers."""
+    most_headers = _MOST_HEADERS if kept_bytes > LIST_BYTES else _LIST_HEADERS
     return Seen(
         partition,
         record.offset,

@@ -73,6 +73,8 @@ def one(visit: Visit) -> PageView:
     listed = _listed(visit)
     group, offsets = _described(visit, listed)
     lags = group_lags(visit.source, [listed.name])
+    history = None if isinstance(lags, Unknown) else lags.get(group.name)
+    samples = () if history is None else history.history
     positions = _positions(visit, group, offsets)
     values = {
         "title": f"Group {group.name}",
@@ -82,7 +84,9 @@ def one(visit: Visit) -> PageView:
             positions, visit.query, name=lambda row: row.topic, sorts=_POSITION_SORTS
         ),
         "lag": sum(row.lag or 0 for row in positions),
-        "history": None if isinstance(lags, Unknown) else lags.get(group.name),
+        "history": history,
+        "samples": samples,
+        "knows_behind": any(each.behind_ms >= 0 for each in samples),
         "topics": sorted({row.topic for row in positions}),
         "roles": sorted({role for member in group.members for role in member.tasks}),
         "plan": None,

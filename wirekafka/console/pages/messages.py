@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from wirekafka.codec.compression import Codec
-from wirekafka.console.excerpts import Excerpt, Form, Shown, show
-from wirekafka.console.pages.page import Download, Page, PageError, PageView, Visit, without_query
-from wirekafka.console.pages.record_pages import (
+from wirekafka.console.excerpts import Excerpt, Form, Shown, compact, readable, show
+from wirekafka.console.pages.page import (
+    AT_ONCE,
+    Download,
+    Page,
+    PageError,
+    PageView,
+    Visit,
+    without_query,
+)
+from wirekafka.console.records.columns import COLUMNS, chosen
+from wirekafka.console.records.record_files import KEPT_BYTES, WRITERS
+from wirekafka.console.records.record_pages import (
     MOST_PARTITIONS,
     MOST_RECORDS,
     PageWish,
@@ -35,7 +47,12 @@ _DECODED_CHARACTERS = 4
 """How many characters of a decoded value are shown for each byte that would be shown otherwise."""
 _WHOLE = 1 << 40
 _PER_PAGE = 50
+EXPORTED_RECORDS = 1_000
+"""The records in a file."""
+_MOST_EXPORTS = 2
+_exports = threading.BoundedSemaphore(_MOST_EXPORTS)
 _LINE_CHARACTERS = 300
+_LIST_HEX_BYTES = 512
 _LARGEST_OFFSET = 2**63 - 1
 
 
@@ -47,23 +64,35 @@ class MessagePart:
     size_bytes: int
     schema: DecodedValue | None = None
     """The schema that the bytes name, and why they could not be decoded by it."""
+    brief: str | None = None
+    """One line in place of the hexadecimal digits."""
 
     @property
     def is_decoded(self) -> bool:
         return self.shown is not None and self.shown.form is Form.DECODED
 
     @property
+    def is_binary(self) -> bool:
+        """Whether it is shown as hexadecimal digits."""
+        return self.shown is not None and self.shown.form is Form.HEX
+
+    @property
     def has_more(self) -> bool:
-        """Whether a decoded value has more than its line."""
-        return self.is_decoded and "\n" in (self.shown.text if self.shown else "")
+        """Whether there is more to show than its line."""
+        if self.shown is None:
+            return False
+        text = self.shown.text
+        return self.is_binary or "\n" in text or len(text) > _LINE_CHARACTERS
 
     @property
     def line(self) -> str:
         """Its start on one line."""
         text = "" if self.shown is None else self.shown.text
+        if self.brief is not None:
+            text = self.brief
         start = text[: 2 * _LINE_CHARACTERS]
         if self.shown is not None and self.shown.form in (Form.JSON, Form.DECODED):
-            start = re.sub(r"\s*\n\s*", " ", start)
+            start = compact(start)
         start = start.replace("\n", "⏎")
         is_cut = len(start) > _LINE_CHARACTERS or len(text) > 2 * _LINE_CHARACTERS
         return start[:_LINE_CHARACTERS] + ("…" if is_cut else "")
@@ -77,6 +106,12 @@ class RecordLine:
     key: MessagePart
     value: MessagePart
     headers: list[tuple[str, MessagePart]]
+
+    @property
+    def size_bytes(self) -> int:
+        """Of its key, its value, and the headers that were read."""
+        parts = (self.key, self.value, *(part for _, part in self.headers))
+        return sum(part.size_bytes for part in parts)
 
     @property
     def compression(self) -> str:
@@ -113,8 +148,60 @@ def show_list(visit: Visit) -> PageView:
         "lines": [line_of(seen, visit.query, decoder) for seen in page.records],
         "following": "" if page.is_last else cursor(page.following),
         "forms": CHOICES,
+        **column_values(visit.query),
     }
     return PageView("messages.html", values)
+
+
+def export(visit: Visit) -> Download:
+    """The records of a page as a file; of more records than a page shows, with whole values."""
+    write = writer_of(visit)
+    reads = reads_of(visit)
+    partitions = chosen_partitions(visit.query, reads) or newest_partitions(reads)
+    is_newest_first = visit.query.get("order", "newest") != "oldest"
+    with export_slot():
+        wish = PageWish(
+            partitions,
+            EXPORTED_RECORDS,
+            is_newest_first,
+            _positions(visit, reads, partitions),
+            KEPT_BYTES,
+        )
+        page = read_page(reads, wish)
+        for index, reason in page.failed.items():
+            raise PageError(502, f"Partition {index} could not be read: {reason}.")
+        data = write(reads.topic, page.records, decoder_of(visit))
+    return Download(f"{reads.topic}.{visit.query['format']}", data)
+
+
+def writer_of(visit: Visit) -> Callable[[str, Sequence[Seen], ValueDecoder | None], bytes]:
+    """Writes the file that a query asks for by `format`. Raises PageError.
+
+    The query has to have `AT_ONCE`, by which links of other sites are refused.
+    """
+    kind = visit.query.get("format", "")
+    if kind not in WRITERS:
+        raise PageError(400, f"Records are exported as one of {', '.join(WRITERS)}.")
+    if not visit.query.get(AT_ONCE):
+        raise PageError(400, "Export records by the links on a page of this console.")
+    return WRITERS[kind]
+
+
+@contextmanager
+def export_slot() -> Iterator[None]:
+    """One of a few exports at a time. Raises PageError if there is none left."""
+    slots = _exports
+    if not slots.acquire(blocking=False):
+        raise PageError(503, f"{_MOST_EXPORTS} exports are under way: wait until one has ended.")
+    try:
+        yield
+    finally:
+        slots.release()
+
+
+def column_values(query: Mapping[str, str]) -> dict[str, object]:
+    """The values with which templates show columns, and a choice of them."""
+    return {"columns": chosen(query), "all_columns": COLUMNS}
 
 
 def show_record(visit: Visit) -> PageView:
@@ -293,11 +380,20 @@ def _part(
     if excerpt is None:
         return MessagePart(None, 0)
     start = Excerpt(excerpt.data[:shown_bytes], excerpt.size_bytes)
-    return MessagePart(decoded or show(start, form), excerpt.size_bytes, found)
+    shown = decoded or show(start, form)
+    brief = None
+    if shown.form is Form.HEX:
+        first = start.data[: 2 * _LINE_CHARACTERS]
+        brief = first.hex(" ") if form is Form.HEX else readable(first)
+        if shown_bytes <= LIST_BYTES:
+            # Five times as long as the bytes: a part of them is enough for lists.
+            shown = show(Excerpt(start.data[:_LIST_HEX_BYTES], excerpt.size_bytes), Form.HEX)
+    return MessagePart(shown, excerpt.size_bytes, found, brief)
 
 
 ENTRIES = (
     Page("/topics/{topic}/messages", show_list, without_query(show_list)),
+    Page("/topics/{topic}/messages/export", export),
     Page("/topics/{topic}/messages/{partition}/{offset}", show_record),
     Page("/topics/{topic}/messages/{partition}/{offset}/{part}", download),
 )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from wirekafka.console.pages.lag import group_lags
 from wirekafka.console.pages.page import Page, PageView, Visit
 from wirekafka.console.source import ClusterSample, GroupLag, Insight, Known, TopicRate, Unknown
+from wirekafka.console.wire.protocol_steps import is_step
 
 T = TypeVar("T")
 
@@ -42,6 +43,7 @@ def show(visit: Visit) -> PageView:
         "insight": own,
         "readers": _on(own, lambda known: _panel(_by_lag(known.readers))),
         "errors": _on(own, _errors),
+        "steps": _on(own, _steps),
         "software": _on(own, _software),
     }
     return PageView("overview.html", values)
@@ -72,7 +74,14 @@ def _by_rate(rate: TopicRate) -> tuple[float, float, str]:
 
 
 def _errors(insight: Insight) -> Panel:
-    return _panel(sorted(insight.errors, key=lambda row: -row.responses))
+    rows = [each for each in insight.errors if not is_step(each.api, each.error)]
+    return _panel(sorted(rows, key=lambda row: -row.responses))
+
+
+def _steps(insight: Insight) -> Panel:
+    """Errors that are normal steps of the protocol."""
+    rows = [each for each in insight.errors if is_step(each.api, each.error)]
+    return _panel(sorted(rows, key=lambda row: -row.responses))
 
 
 def _software(insight: Insight) -> Panel:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MOST_FORM_BYTES = 1 << 20
+_REFRESH = "x-refresh"
+"""The header of requests that a page makes by itself, to refresh its figures."""
 AT_ONCE = "plain"
 """The parameter by which a page works for seconds before it is shown, without scripts."""
 _REFUSED_LOGIN_S = 1.0
@@ -256,6 +258,10 @@ class Pages:
                 text = await run_in_threadpool(next, produced, None)
                 if text is None or await request.is_disconnected():
                     return
+                if self._accounts.of_open_page(request.cookies.get(COOKIE, "")) is not account:
+                    message = self._renderer.escape("The session has ended: log in again.")
+                    yield _encoded(Event("failed", message)) + _encoded(Event("done", ""))
+                    return
                 yield text
         finally:
             with suppress(ValueError):  # A stop cuts it off while a thread waits for its next part.
@@ -334,7 +340,10 @@ class Pages:
         return replace(view, values={**view.values, "refusal": refusal}, status=status)
 
     def _account(self, request: Request) -> UserAccount | None:
-        return self._accounts.of(request.cookies.get(COOKIE, ""))
+        session = request.cookies.get(COOKIE, "")
+        if _REFRESH in request.headers:
+            return self._accounts.of_open_page(session)
+        return self._accounts.of(session)
 
     def _visit(
         self, request: Request, account: UserAccount, client: Client, form: Mapping[str, str]

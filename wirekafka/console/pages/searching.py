@@ -6,22 +6,27 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from wirekafka.console.conditions import BadCondition, conditions_of
 from wirekafka.console.pages.messages import (
     chosen_partitions,
+    column_values,
     cursor,
     decoder_of,
+    export_slot,
     line_of,
     list_bytes,
     parsed_cursor,
     reads_of,
     starts_at,
     time_of,
+    writer_of,
 )
 from wirekafka.console.pages.page import (
     AT_ONCE,
+    Download,
     Event,
     Live,
     Page,
@@ -30,6 +35,8 @@ from wirekafka.console.pages.page import (
     Visit,
     without_query,
 )
+from wirekafka.console.records.columns import chosen
+from wirekafka.console.records.record_files import KEPT_BYTES
 from wirekafka.console.render import Renderer
 from wirekafka.console.search import (
     MOST_MATCHES,
@@ -43,11 +50,12 @@ from wirekafka.console.search import (
     SearchWish,
     TextQuery,
 )
-from wirekafka.console.topic_reads import Positions, TopicReads
+from wirekafka.console.topic_reads import Positions, Seen, TopicReads
 from wirekafka.console.value_decoder import ValueDecoder
 
 _MOST_SEARCHES = 4
 _STEP_S = 5.0
+_EXPORT_S = 20.0
 _slots = threading.BoundedSemaphore(_MOST_SEARCHES)
 
 
@@ -55,7 +63,7 @@ def show(visit: Visit) -> PageView:
     """The form, and below it the results: live, or by `plain` one step of a few seconds."""
     reads = reads_of(visit)
     decoder = None if visit.registry is None else ValueDecoder(visit.registry)
-    query = _query(visit, decoder)
+    query = query_of(visit, decoder)
     values = {
         "title": f"Search {reads.topic}",
         "topic": reads.topic,
@@ -67,6 +75,7 @@ def show(visit: Visit) -> PageView:
         "progress": None,
         "lines": [],
         "following": "",
+        **column_values(visit.query),
     }
     if query is not None and visit.query.get(AT_ONCE):
         values |= _step(visit, reads, query, decoder)
@@ -77,21 +86,20 @@ def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
     """The results of a search, and its progress."""
     reads = reads_of(visit)
     decoder = None if visit.registry is None else ValueDecoder(visit.registry)
-    query = _query(visit, decoder)
+    query = query_of(visit, decoder)
     if query is None:
         raise PageError(400, "Enter what to search for.")
     with _slot():
         search = Search(reads, query, _wish(visit, reads))
         found = 0
+        frame = {"columns": chosen(visit.query)}
         for progress in search.run():
             shows = decoder_of(visit)
             for seen in progress.matches:
                 line = line_of(seen, visit.query, shows)
                 yield Event(
                     "row",
-                    renderer.page(
-                        "search_row.html", {"topic": reads.topic, "line": line, **_FRAME}
-                    ),
+                    renderer.page("search_row.html", {"topic": reads.topic, "line": line, **frame}),
                 )
             found += len(progress.matches)
             values = {
@@ -103,20 +111,42 @@ def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
             yield Event("status", renderer.page("search_status.html", values))
 
 
+def export(visit: Visit) -> Download:
+    """What a search of a few seconds finds, as a file, whose name says whether it is all."""
+    write = writer_of(visit)
+    reads = reads_of(visit)
+    decoder = None if visit.registry is None else ValueDecoder(visit.registry)
+    query = query_of(visit, decoder)
+    if query is None:
+        raise PageError(400, "Enter what to search for.")
+    with export_slot(), _slot():
+        wish = replace(_wish(visit, reads), kept_bytes=KEPT_BYTES)
+        found, last = _searched(Search(reads, query, wish), _EXPORT_S)
+    data = write(reads.topic, found, decoder_of(visit))
+    part = "" if last.end == "complete" and not last.failed else "-incomplete"
+    return Download(f"{reads.topic}-search{part}.{visit.query['format']}", data)
+
+
+def _searched(search: Search, limit_s: float) -> tuple[list[Seen], SearchProgress]:
+    """What a search finds within a time, and its last progress."""
+    until_s = time.monotonic() + limit_s
+    found: list[Seen] = []
+    last: SearchProgress | None = None
+    for last in search.run():
+        found += last.matches
+        if time.monotonic() > until_s:
+            search.cancel()
+    assert last is not None, "a search reports at least once"
+    return found, last
+
+
 def _step(
     visit: Visit, reads: TopicReads, query: Query, decoder: ValueDecoder | None
 ) -> dict[str, object]:
     """Search for a few seconds; another request continues."""
-    limit_s = time.monotonic() + _STEP_S
     search = Search(reads, query, _wish(visit, reads))
-    found = []
-    last: SearchProgress | None = None
     with _slot():
-        for last in search.run():
-            found += last.matches
-            if time.monotonic() > limit_s:
-                search.cancel()
-    assert last is not None, "a search reports at least once"
+        found, last = _searched(search, _STEP_S)
     shows = decoder_of(visit)
     return {
         "progress": last,
@@ -126,8 +156,8 @@ def _step(
     }
 
 
-def _query(visit: Visit, decoder: ValueDecoder | None) -> Query | None:
-    """The query; None if nothing was entered yet. Raises PageError."""
+def query_of(visit: Visit, decoder: ValueDecoder | None) -> Query | None:
+    """The query of `text`, `field` and `where`; None if none was entered. Raises PageError."""
     text = visit.query.get("text", "")
     path = visit.query.get("field", "").strip()
     where = visit.query.get("where", "").strip()
@@ -166,9 +196,8 @@ def _slot() -> Iterator[None]:
         _slots.release()
 
 
-_FRAME: dict[str, object] = {"query": {}, "here": ""}
-
 ENTRIES = (
     Page("/topics/{topic}/search", show, without_query(show)),
+    Page("/topics/{topic}/search/export", export),
     Live("/topics/{topic}/search/events", events),
 )

@@ -10,8 +10,8 @@ from uuid import UUID
 from wirekafka.client.client import CliError
 from wirekafka.client.schema_registry import RegisteredSchema, RegistryRefused, SchemaRegistry
 from wirekafka.console.pages.page import Page, PageError, PageView, Visit
-from wirekafka.console.pages.record_pages import PageWish, newest_partitions, read_page
 from wirekafka.console.pages.tables import table
+from wirekafka.console.records.record_pages import PageWish, newest_partitions, read_page
 from wirekafka.console.source import Known, Unknown
 from wirekafka.console.subject_reads import (
     MOST_SHOWN_CHARACTERS,

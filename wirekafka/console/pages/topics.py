@@ -10,7 +10,7 @@ from urllib.parse import quote
 from wirekafka.client.client import Client, CliError, check
 from wirekafka.client.topic_changes import TopicCreation, create_topics, delete_topics, grow_topic
 from wirekafka.console.offsets import EARLIEST, LATEST, committed, list_groups, offsets_at
-from wirekafka.console.pages import messages, producing, searching
+from wirekafka.console.pages import messages, producing, searching, tailing
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.pages.topic_metadata import described
@@ -125,10 +125,16 @@ def one(visit: Visit) -> PageView:
         )
         for each in topic.partitions
     ]
+    snapshot = visit.source.snapshot()
+    sampled = snapshot if isinstance(snapshot, Unknown) else snapshot.rates
+    rates = () if isinstance(sampled, Unknown) else sampled
+    insight = visit.source.insight()
     tier = topic_tier(visit.client, topic, starts, ends) if has_tiered_storage(metadata) else None
     values = {
         "title": f"Topic {name}",
         "topic": topic,
+        "rate": next((each for each in rates if each.name == name), None),
+        "traffic": None if isinstance(insight, Unknown) else insight.rates.get(name),
         "prices": visit.prices,
         "tier": tier,
         "tiered": None
@@ -314,4 +320,5 @@ ENTRIES = (
     *producing.ENTRIES,
     *messages.ENTRIES,
     *searching.ENTRIES,
+    *tailing.ENTRIES,
 )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from wirekafka.client.client import check
 from wirekafka.console.pages.page import AT_ONCE, Event, Live, Page, PageError, PageView, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.render import Renderer
 from wirekafka.console.source import Unknown
+from wirekafka.console.wire.protocol_steps import is_step
 from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wirekafka.server.monitoring.wire_tap import (
     Choice,
@@ -25,6 +27,9 @@ LINK = ("Wire", "/wire", "w")
 
 _ALTER_CONFIGS = 11
 """Kafka's code of the operation, whose bit is set in authorized operations."""
+_CHOICES = ("client", "connection", "all")
+_PARAMETERS = (*_CHOICES, "api", "error", "q")
+_ONLY_ERRORS = "any"
 _EVERY_S = 0.3
 _CHECK_EVERY_S = 10.0
 _STEP_S = 3.0
@@ -58,19 +63,20 @@ def watch(visit: Visit) -> PageView:
     """One client, live; or by `plain` its exchanges within a few seconds."""
     wire = _wire(visit)
     choice = _choice(visit)
-    parameter = "connection" if choice.connection_id is not None else "client"
-    name = choice.connection_id if choice.connection_id is not None else choice.client_id
+    kept = {name: visit.query[name] for name in _PARAMETERS if name in visit.query}
     values: dict[str, Any] = {
-        "title": f"Wire of {visible(name or '') or 'clients without an id'}",
-        "parameter": parameter,
-        "name": name,
+        "title": f"Wire of {_name_of(choice)}",
+        "chosen": {name: visit.query[name] for name in _CHOICES if name in visit.query},
+        "apis": wire.apis(),
+        "events": f"/wire/events?{urlencode(kept)}",
         "found": None,
     }
     if visit.query.get(AT_ONCE):
         number = _started(wire, choice)
         try:
             time.sleep(_STEP_S)
-            values["found"] = [_shown(each) for each in wire.read(number) or ()]
+            read = wire.read(number) or ()
+            values["found"] = [_shown(each) for each in read if _passes(each, visit.query)]
         finally:
             wire.stop(number)
     return PageView("wire_watch.html", values)
@@ -81,8 +87,7 @@ def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
     wire = _wire(visit)
     choice = _choice(visit)
     number = _started(wire, choice)
-    last = 0
-    count = 0
+    last = count = shown = 0
     checked_s = time.monotonic()
     try:
         yield Event("status", "Watching. Nothing has been exchanged yet.")
@@ -91,15 +96,18 @@ def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
             if found is None:
                 yield Event("status", "The watch has ended.")
                 return
+            missed = 0
             for each in found:
-                missed = each.number - last - 1
-                yield Event(
-                    "row", renderer.page("wire_row.html", {"shown": _shown(each), "missed": missed})
-                )
+                missed += each.number - last - 1
                 last = each.number
+                if _passes(each, visit.query):
+                    values = {"shown": _shown(each), "missed": missed}
+                    yield Event("row", renderer.page("wire_row.html", values))
+                    shown, missed = shown + 1, 0
             count += len(found)
             if found:
-                yield Event("status", f"Watching. {count} requests so far.")
+                passed = "" if shown == count else f", {shown} of which pass the filter"
+                yield Event("status", f"Watching. {count} requests so far{passed}.")
             if time.monotonic() - checked_s > _CHECK_EVERY_S:
                 _authorize(visit)
                 checked_s = time.monotonic()
@@ -130,11 +138,34 @@ def _authorize(visit: Visit) -> None:
 
 
 def _choice(visit: Visit) -> Choice:
+    api = visit.query.get("api", "").strip() or None
     if "connection" in visit.query:
-        return Choice(connection_id=visit.query["connection"])
+        return Choice(connection_id=visit.query["connection"], api=api)
+    if "all" in visit.query:
+        return Choice(api=api)
     if "client" not in visit.query:
         raise PageError(400, "Choose a client.")
-    return Choice(client_id=visit.query["client"])
+    return Choice(client_id=visit.query["client"], api=api)
+
+
+def _name_of(choice: Choice) -> str:
+    if choice.connection_id is not None:
+        return visible(choice.connection_id)
+    if choice.client_id is None:
+        return "all clients"
+    return visible(choice.client_id) or "clients without an id"
+
+
+def _passes(exchange: WatchedExchange, query: Mapping[str, str]) -> bool:
+    """Whether an exchange passes the filters by client and by error."""
+    part = query.get("q", "").strip().lower()
+    if part and not any(part in text.lower() for text in (exchange.client_id, exchange.principal)):
+        return False
+    wanted = query.get("error", "").strip()
+    errors = exchange.facts.errors
+    if wanted == _ONLY_ERRORS:
+        return any(not is_step(exchange.api, each) for each in errors)
+    return not wanted or wanted.upper() in errors
 
 
 def _started(wire: WireWatches, choice: Choice) -> int:
@@ -145,9 +176,11 @@ def _started(wire: WireWatches, choice: Choice) -> int:
 
 
 def _shown(exchange: WatchedExchange) -> dict[str, Any]:
-    """An exchange with its messages as indented JSON."""
+    """An exchange with its messages as indented JSON, and which errors are normal steps."""
+    errors = exchange.facts.errors
     return {
         "exchange": exchange,
+        "errors": [(each, is_step(exchange.api, each)) for each in errors],
         "request": _indented(exchange.request),
         "response": _indented(exchange.response),
     }

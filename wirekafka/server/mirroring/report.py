@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from wirekafka.replication.mirroring.mirror_fetcher import CopiedPartition, CopyState
@@ -29,13 +30,18 @@ def summary(mirroring: Mirroring) -> dict[str, Any]:
 
 def rows(mirroring: Mirroring) -> list[dict[str, Any]]:
     """The partitions that are copied, and the topics that are not, in order."""
-    found = [_copied(each, mirroring) for _, each in sorted(mirroring.copied.items())]
+    return list(each_row(mirroring))
+
+
+def each_row(mirroring: Mirroring) -> Iterator[dict[str, Any]]:
+    """The rows one by one: each is true when it is taken."""
+    for _, each in sorted(mirroring.copied.items()):
+        yield _copied(each, mirroring)
     others = dict.fromkeys(mirroring.plan.promoted, _PROMOTED)
     others |= dict.fromkeys(mirroring.plan.refused, _REFUSED)
     for topic, state in sorted(others.items()):
         reason = mirroring.plan.refused.get(topic)
-        found.append(_row(topic, None, state, reason=reason))
-    return found
+        yield _row(topic, None, state, reason=reason)
 
 
 def _copied(copied: CopiedPartition, mirroring: Mirroring) -> dict[str, Any]:

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from types import CoroutineType
 from typing import Any, TypeVar
 
+from wirekafka.apis.shared import registry
 from wirekafka.apis.shared.call import Call
-from wirekafka.apis.shared.routes import Route
+from wirekafka.apis.shared.routes import BROKERS, Route
 from wirekafka.codec.message import Message
 from wirekafka.errors import KafkaError
 from wirekafka.server.connections.message_json import Room, to_json
 from wirekafka.server.connections.pipeline import Hook, Pipeline
+from wirekafka.server.exchange_facts import ExchangeFacts, TopicNames
 from wirekafka.server.node import Node
 
 T = TypeVar("T")
@@ -50,16 +52,22 @@ class Connected:
 
 @dataclass(slots=True, frozen=True)
 class Choice:
-    """Which client is watched: all connections with a client id, or one connection."""
+    """Which client is watched: all connections with a client id, one connection, or all clients.
+
+    With `api`, only requests of that API.
+    """
 
     client_id: str | None = None
     connection_id: str | None = None
+    api: str | None = None
 
-    def includes(self, call: Call) -> bool:
+    def includes(self, call: Call, api: str) -> bool:
         """Whether a request is of this client."""
+        if self.api is not None and api != self.api:
+            return False
         if self.connection_id is not None:
             return call.connection_id == self.connection_id
-        return (call.client_id or "") == self.client_id
+        return self.client_id is None or (call.client_id or "") == self.client_id
 
 
 @dataclass(slots=True)
@@ -80,6 +88,7 @@ class WatchedExchange:
     """The error that the handler raised."""
     took_ms: float | None = None
     """None while it waits."""
+    facts: ExchangeFacts = field(default_factory=ExchangeFacts)
 
 
 @dataclass(slots=True)
@@ -98,13 +107,19 @@ class WireWatches:
 
     def __init__(self, node: Node, loop: asyncio.AbstractEventLoop):
         self._node, self._loop = node, loop
-        self._tap = _Tap(node.pipeline)
+        self._tap = _Tap(node.pipeline, self._topic_name)
         self._numbers = 0
         self._expires = False
 
     def clients(self) -> list[Connected]:
         """The clients that are connected now."""
         return self._on_loop(lambda: sorted(self._connected(), key=lambda each: each.client_id))
+
+    @staticmethod
+    def apis() -> list[str]:
+        """The names of the APIs that clients may use."""
+        registry.load()
+        return sorted(each.request.__name__.removesuffix("Request") for each in BROKERS.served())
 
     def watch(self, choice: Choice) -> int:
         """Start to keep a client's exchanges; returns the number of the watch.
@@ -129,6 +144,10 @@ class WireWatches:
             return run()
 
         return asyncio.run_coroutine_threadsafe(running(), self._loop).result(_ANSWER_S)
+
+    def _topic_name(self, topic_id: bytes) -> str | None:
+        found = self._node.broker.image.topics_by_id.get(topic_id)
+        return None if found is None else found.name
 
     def _connected(self) -> Iterator[Connected]:
         for listener in self._node.listeners:
@@ -181,8 +200,8 @@ class WireWatches:
 class _Tap:
     """The pipeline's hook while clients are watched; calls the hook that was there before."""
 
-    def __init__(self, pipeline: Pipeline):
-        self._pipeline = pipeline
+    def __init__(self, pipeline: Pipeline, names: TopicNames):
+        self._pipeline, self._names = pipeline, names
         self._before: Hook | None = None
         self.watches: dict[int, _Watch] = {}
 
@@ -202,26 +221,26 @@ class _Tap:
         """Serve a request, and keep it if its client is watched."""
         serve = route.handle
         before = self._before
-        watches = [each for each in self.watches.values() if each.choice.includes(call)]
+        watches = [each for each in self.watches.values() if each.choice.includes(call, route.name)]
         if not watches:
             return serve(request, call) if before is None else before.handle(route, request, call)
         began_ns = time.perf_counter_ns()
-        exchange = _begun(route, request, call, watches)
+        exchange = _begun(route, request, call, watches, self._names)
         try:
             response = (
                 serve(request, call) if before is None else before.handle(route, request, call)
             )
         except Exception as error:
-            _end(exchange, route, error, began_ns)
+            _end(exchange, route, error, began_ns, self._names)
             raise
         if response.__class__ is CoroutineType:
-            return _awaited(response, exchange, route, began_ns)
-        _end(exchange, route, response, began_ns)
+            return _awaited(response, exchange, route, began_ns, self._names)
+        _end(exchange, route, response, began_ns, self._names)
         return response
 
 
 async def _awaited(
-    handling: Any, exchange: list[WatchedExchange], route: Route, began_ns: int
+    handling: Any, exchange: list[WatchedExchange], route: Route, began_ns: int, names: TopicNames
 ) -> Any:
     outcome: Any = ConnectionError("the client has disconnected")
     try:
@@ -230,15 +249,16 @@ async def _awaited(
         outcome = error
         raise
     finally:
-        _end(exchange, route, outcome, began_ns)
+        _end(exchange, route, outcome, began_ns, names)
     return outcome
 
 
 def _begun(
-    route: Route, request: Message, call: Call, watches: list[_Watch]
+    route: Route, request: Message, call: Call, watches: list[_Watch], names: TopicNames
 ) -> list[WatchedExchange]:
     """Add the request to each watch. Its buffer is used again: it is converted at once."""
     text = _text(request, route.version)
+    facts = ExchangeFacts.of_request(request, route.version, names)
     found = []
     for watch in watches:
         watch.number += 1
@@ -252,21 +272,26 @@ def _begun(
             call.connection_id,
             call.principal,
             text,
+            facts=facts,
         )
         watch.exchanges.append(exchange)
         found.append(exchange)
     return found
 
 
-def _end(exchanges: list[WatchedExchange], route: Route, outcome: Any, began_ns: int) -> None:
+def _end(
+    exchanges: list[WatchedExchange], route: Route, outcome: Any, began_ns: int, names: TopicNames
+) -> None:
     took_ms = (time.perf_counter_ns() - began_ns) / _NS_PER_MS
     response = failure = ""
     if isinstance(outcome, Exception):
         failure = outcome.error.name if isinstance(outcome, KafkaError) else str(outcome)
         detail = outcome.message if isinstance(outcome, KafkaError) else None
+        exchanges[0].facts.errors.append(failure)
         failure = f"{failure}: {detail}" if detail else failure
     elif outcome is not None:
         response = _text(outcome, route.version)
+        exchanges[0].facts.add_response(outcome, route.version, names)
     for each in exchanges:
         each.response, each.failure, each.took_ms = response, failure, took_ms
 

@@ -1,0 +1,1 @@
+"""What the console knows of Kafka's protocol, to show requests and errors."""
