@@ -169,6 +169,8 @@ def test_what_is_allowed_in_one_cluster_is_not_allowed_in_another(stage: Stage) 
     log_in(visitor, "first")
     page = fill(visitor, visitor.get("/c/first/topics"), "/c/first/topics", name="of-form")
     assert page.url.endswith("/c/first/topics/of-form")
+    gone = fill(visitor, page, "/c/first/topics/of-form/delete", name="of-form")
+    assert gone.status == 200
     refused = fill(visitor, visitor.get("/c/first/topics"), "/c/first/topics", name="a b")
     assert refused.status == 400 and "INVALID_TOPIC" in refused.words("[role=alert]")
     assert "read-only" in visitor.get("/c/open/topics").words("header")

@@ -32,7 +32,6 @@ def cluster() -> Iterator[Cluster]:
             cluster.create_topic(topic, config={"wirekafka.retention.keep.unread": "true"})
             cluster.move_leader(topic, 0, 1)
         cluster.produce("t", [str(number) for number in range(10)])
-        commit(cluster, "slow", 3)
         commit(cluster, "fast", 9)
         cluster.move_leader("__consumer_offsets", 0, 2)
         yield cluster
@@ -54,18 +53,23 @@ def unread_from(cluster: Cluster, topic: str, broker: int = 1) -> int:
     return cluster[broker]._engine.on_broker(find)
 
 
+def read_up_to(cluster: Cluster, offset: int) -> None:
+    """Have the slowest group commit an offset, and wait until broker 1 knows it."""
+    commit(cluster, "slow", offset)
+    cluster.wait_for(lambda: unread_from(cluster, "t") == offset)
+
+
 def test_offsets_that_other_brokers_have_are_requested(cluster: Cluster) -> None:
-    cluster.wait_for(lambda: unread_from(cluster, "t") == 3)
+    read_up_to(cluster, 3)
     cluster.wait_for(lambda: unread_from(cluster, "quiet") == NOTHING_UNREAD)
     assert unread_from(cluster, "t", broker=2) == UNKNOWN, "a follower deletes with its leader"
-    commit(cluster, "slow", 5)
-    cluster.wait_for(lambda: unread_from(cluster, "t") == 5)
+    read_up_to(cluster, 5)
 
 
 def test_everything_is_kept_while_the_coordinator_does_not_answer(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster.wait_for(lambda: unread_from(cluster, "t") == 5)
+    read_up_to(cluster, 5)
     routing = cluster[1]._engine.on_broker(lambda broker: broker.routing)
     monkeypatch.setattr(routing, "links", NoLinks())
     assert unread_from(cluster, "t") == 5, "an answer counts for a minute"
@@ -75,7 +79,7 @@ def test_everything_is_kept_while_the_coordinator_does_not_answer(
 
 
 def test_everything_is_kept_until_a_new_coordinator_has_answered(cluster: Cluster) -> None:
-    cluster.wait_for(lambda: unread_from(cluster, "t") == 5)
+    read_up_to(cluster, 5)
     cluster.move_leader("__consumer_offsets", 0, 1)
     cluster.wait_for(lambda: unread_from(cluster, "t") == 5)
     commit(cluster, "slow", 7)
@@ -85,6 +89,7 @@ def test_everything_is_kept_until_a_new_coordinator_has_answered(cluster: Cluste
 
 
 def test_share_groups_of_other_brokers_hold_what_they_have_not_settled(cluster: Cluster) -> None:
+    read_up_to(cluster, 7)
     named = AlterShareGroupOffsetsRequest.Topic
     partition = named.Partition(partition_index=0, start_offset=2)
     request = AlterShareGroupOffsetsRequest(

@@ -291,8 +291,8 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-changes",
         action="store_true",
-        help="let the console produce records, and change topics, groups, configurations, ACLs, users "
-        "and quotas; it is read-only otherwise",
+        help="let the console write records and change topics, groups, configurations, ACLs, "
+        "users and quotas; it is read-only otherwise",
     )
     parser.add_argument(
         "--console-config",
