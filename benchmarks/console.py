@@ -55,6 +55,12 @@ FOLLOWED = ",".join(str(index) for index in range(50))
 QUERIES = {
     "/group": {"name": "group-7"},
     "/group/reset": {"name": "group-7", "topic": LARGE, "to": "earliest"},
+    "/group/delete": {"name": "group-7"},
+    "/user": None,
+    "/user/password": None,
+    "/user/remove": None,
+    "/acls/remove": None,
+    "/quotas/remove": None,
     "/config": {"kind": "topic", "name": LARGE, "all": "1"},
     "/transaction": None,
     "/wire/watch": {"client": "somebody"},
