@@ -16,6 +16,7 @@ from wirekafka.log.directories.disk_budget import (
     DeletionPlan,
     UnreadLoss,
     planned,
+    planning,
 )
 from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.metrics.growth import SizeGrowth
@@ -130,7 +131,11 @@ class DirectorySpace:
     def measure(self, now_ms: int, used_bytes: int, free_bytes: int) -> None:
         """Note the size of the logs, and how many more bytes the disk has room for."""
         budget_bytes = self._limit.budget_bytes
-        if not self._is_refusing:
+        if self._is_refusing:
+            # The burst that has filled the budget is over, and may not come again.
+            least_bytes = budget_bytes // _RELEASE
+            self._kept_free_bytes = max(self._kept_free_bytes * 9 // 10, least_bytes)
+        else:
             added_bytes = used_bytes - self._used_bytes if self._used_bytes else 0
             kept_free_bytes = min(added_bytes * _AHEAD, budget_bytes // _MOST_AHEAD)
             self._kept_free_bytes = max(kept_free_bytes, 0)
@@ -143,14 +148,16 @@ class DirectorySpace:
         excess_bytes = self._used_bytes + more_bytes - self._limit.budget_bytes
         return planned(partitions, excess_bytes, self._limit)
 
-    def look_ahead(self, partitions: Collection[BudgetPartition], now_ms: int) -> None:
+    def look_ahead(self, partitions: Collection[BudgetPartition], now_ms: int) -> Iterator[None]:
         """Plan for another day at the present growth, if due, and warn if that is too much."""
         reached = self._reached()
         if reached <= self._level and now_ms < self._look_ahead_ms:
             return
         self._look_ahead_ms = now_ms + _LOOK_AHEAD_MS
         self._look_ahead_ms += _LOOK_AHEAD_PER_PARTITION_MS * len(partitions)
-        self._outlook = self.plan(partitions, round(self._growth.bytes_per_s * _DAY_S))
+        excess_bytes = self._used_bytes - self._limit.budget_bytes
+        excess_bytes += round(self._growth.bytes_per_s * _DAY_S)
+        self._outlook = yield from planning(partitions, excess_bytes, self._limit)
         if reached > self._level:
             self._level = reached
             if self._room_bytes > 0:
@@ -168,16 +175,20 @@ class DirectorySpace:
             self._level = self._reached()
         self._refuse({})
 
+    def wait(self, led: Mapping[tuple[str, int], Partition]) -> None:
+        """Nothing may go yet: go on refusing, but not what is led elsewhere by now."""
+        self._refuse({key: led[key] for key in self._refusing if key in led})
+
     def keep_within(
         self, partitions: Collection[BudgetPartition], led: Mapping[tuple[str, int], Partition]
     ) -> Iterator[None]:
         """Delete what exceeds the budget, in steps, and refuse appends while that is too little."""
         excess_bytes = self._excess_bytes
-        self._present = planned(partitions, excess_bytes, self._limit)
+        self._present = yield from planning(partitions, excess_bytes, self._limit)
         freed_bytes = yield from self._delete(led)
         self._used_bytes -= freed_bytes
         self._freed_bytes += freed_bytes
-        self._lost_bytes += sum(each.size_bytes for each in self._present.losses)
+        self._lost_bytes += self._present.lost_bytes
         self._refuse(led if excess_bytes > freed_bytes else {})
 
     def report(self, now_ms: int) -> None:
