@@ -22,7 +22,10 @@ from wirekafka.security.acl import DESCRIBE
 _CLIENT_ID = "wirekafka-disk-space"
 _SHARE = "share"
 _GROUPS = 20
-"""How many groups a request is about."""
+"""How many groups a request is about, as long as it is not known how many offsets they have."""
+_MOST_GROUPS = 500
+_OFFSETS = 1_000
+"""How many offsets a response should have: it is decoded in a few milliseconds."""
 _TOPICS = 500
 _UNREADABLE = -1
 """The start offset of a share partition whose state could not be read, or does not exist yet."""
@@ -54,8 +57,11 @@ class OtherCoordinators:
             _check(response.error_code)
             share = [each.group_id for each in response.groups if each.group_type == _SHARE]
             others = [each.group_id for each in response.groups if each.group_type != _SHARE]
-            for group_ids in _parts(others):
-                await self._read_committed(broker_id, group_ids, found)
+            at, size = 0, _GROUPS
+            while at < len(others):
+                offsets = await self._read_committed(broker_id, others[at : at + size], found)
+                at += size
+                size = min(max(size * _OFFSETS // max(offsets, 1), 1), _MOST_GROUPS)
             for group_ids in _parts(share):
                 await self._read_share(broker_id, group_ids, found)
         return found
@@ -100,16 +106,19 @@ class OtherCoordinators:
 
     async def _read_committed(
         self, broker_id: int, group_ids: Collection[str], found: Positions
-    ) -> None:
+    ) -> int:
+        """Add the offsets of these groups; returns how many there were."""
         kind = OffsetFetchRequest.Group
         groups = [kind(group_id=each, topics=None) for each in group_ids]
         response = await self._send(broker_id, OffsetFetchRequest(groups=groups))
         answered = set()
+        offsets = 0
         for group in response.groups:
             answered.add(group.group_id)
             _check(group.error_code)
             for topic in group.topics:
                 name = topic.name or self._name_of(topic.topic_id)
+                offsets += len(topic.partitions)
                 for each in topic.partitions:
                     _check(each.error_code)
                     if each.committed_offset >= 0:
@@ -117,6 +126,7 @@ class OtherCoordinators:
                         places[group.group_id] = each.committed_offset
         if answered != set(group_ids):
             raise KafkaError(Error.UNKNOWN_SERVER_ERROR, "The response omits a group")
+        return offsets
 
     async def _read_share(
         self, broker_id: int, group_ids: Collection[str], found: Positions
