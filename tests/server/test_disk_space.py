@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -503,6 +504,25 @@ def test_a_negative_offset_holds_nothing(node: Node) -> None:
     node.seconds(2)
     node.retain()
     assert node.start_offset("kept") == 50
+
+
+def test_many_segments_of_a_partition_go_in_steps_while_it_is_led_here(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.kafka.create("t", **SEGMENTS)
+    node.produce("t", 400)
+    partition = node.kafka.partition("t")
+    counts = [len(partition.log.segments)]
+    while node.housekeeping._keep_space() is not None and len(set(counts)) < 4:
+        counts.append(len(partition.log.segments))
+    assert max(before - after for before, after in pairwise(counts)) == 5
+    left = len(partition.log.segments)
+    monkeypatch.setattr(partition, "leader", None)
+    node.seconds(1)
+    assert len(partition.log.segments) == left and partition.log.refusal is None
+    monkeypatch.undo()
+    node.seconds(1)
+    assert node.status.used_bytes <= BUDGET
 
 
 def test_a_share_group_holds_what_it_has_not_settled(

@@ -30,6 +30,7 @@ _LEVELS_S = (_DAY_S, _HOUR_S)
 _QUIET_MS = 600_000
 """Between two lines about deletions."""
 _DELETED_PER_STEP = 5
+"""Partitions, or segments of one."""
 _LOOK_AHEAD_MS = 10_000
 _LOOK_AHEAD_PER_PARTITION_MS = 10
 """How often the next day is planned: planning takes longer for more partitions."""
@@ -189,7 +190,8 @@ class DirectorySpace:
         self._used_bytes -= freed_bytes
         self._freed_bytes += freed_bytes
         self._lost_bytes += self._present.lost_bytes
-        self._refuse(led if excess_bytes > freed_bytes else {})
+        refused = led if excess_bytes > freed_bytes else {}
+        self._refuse({key: each for key, each in refused.items() if self._still_has(each)})
 
     def report(self, now_ms: int) -> None:
         """Log what was deleted: at once when it begins, then in ten minutes' sums."""
@@ -252,27 +254,39 @@ class DirectorySpace:
         freed_bytes = 0
         now_ms = self._growth.latest_ms
         for number, each in enumerate(self._present.deletions, 1):
-            if number % _DELETED_PER_STEP == 0:
-                yield
             key = each.topic, each.partition
             partition = led.get(key)
-            if partition is None or self.directory.logs.get(key) is not partition.log:
-                continue  # It was moved or deleted meanwhile.
-            before_bytes = partition.log.size_bytes
-            try:
-                if partition.log.delete_spare_segments(
-                    each.end_offset, now_ms, partition.high_watermark
-                ):
+            if number % _DELETED_PER_STEP == 0:
+                yield
+            while partition is not None and self._still_has(partition):
+                log = partition.log
+                last = min(_DELETED_PER_STEP, len(log.segments)) - 1
+                end_offset = retention.end_of(log.segments, last, log.end_offset)
+                before_bytes = log.size_bytes
+                try:
+                    count = log.delete_spare_segments(
+                        min(end_offset, each.end_offset), now_ms, partition.high_watermark
+                    )
+                except KafkaError as error:
+                    logger.error("%s could not be shortened: %s", log.name, error)
+                    break
+                freed_bytes += before_bytes - log.size_bytes
+                if count:
                     partition.wake()
-            except KafkaError as error:
-                logger.error("%s could not be shortened: %s", partition.log.name, error)
-            freed_bytes += before_bytes - partition.log.size_bytes
+                if not count or end_offset >= each.end_offset:
+                    break
+                yield
         if freed_bytes:
             for topic, size_bytes in self._present.freed_by_topic().items():
                 self._freed[topic] = self._freed.get(topic, 0) + size_bytes
             for loser, records in _lost_by(self._present.losses).items():
                 self._lost[loser] = self._lost.get(loser, 0) + records
         return freed_bytes
+
+    def _still_has(self, partition: Partition) -> bool:
+        """Whether it was neither moved nor deleted meanwhile, and is still led here."""
+        key = partition.topic, partition.index
+        return partition.is_leader and self.directory.logs.get(key) is partition.log
 
     def _refuse(self, led: Mapping[tuple[str, int], Partition]) -> None:
         """Refuse appends to these partitions alone; the begin and the end are logged."""

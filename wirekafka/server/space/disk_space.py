@@ -192,20 +192,21 @@ class DiskSpace:
     ) -> Generator[None, None, list[BudgetPartition]]:
         found: list[BudgetPartition] = []
         seen = 0
-        try:
-            for key, partition in self._led_in(directory).items():
-                seen += _LOG + len(partition.log.segments)
-                if seen >= _SEGMENTS_PER_STEP:
-                    seen = 0
-                    yield
-                positions = self._positions.of(key)
-                # Unless none is known for long: the positions in a new partition are known soon.
-                is_kept = positions is None and self._positions.is_known
+        for key, partition in self._led_in(directory).items():
+            seen += _LOG + len(partition.log.segments)
+            if seen >= _SEGMENTS_PER_STEP:
+                seen = 0
+                yield
+            positions = self._positions.of(key)
+            # Unless none is known for long: the positions in a new partition are known soon.
+            is_kept = positions is None and self._positions.is_known
+            try:
                 each = budget_partition(partition, positions, is_kept=is_kept)
-                if each is not None:
-                    found.append(each)
-        except OSError as error:
-            directory.note(error)
+            except OSError as error:
+                directory.note(error)
+                continue  # Of the others still go those first that are read.
+            if each is not None:
+                found.append(each)
         return found
 
 
