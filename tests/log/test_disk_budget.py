@@ -244,7 +244,7 @@ def test_a_loss_is_the_sum_of_what_is_unread_in_each_segment(
 
 
 def test_a_plan_for_many_groups_is_made_in_steps_and_names_the_greatest_losses() -> None:
-    read = {f"g{number}": number % 1_000 for number in range(5_000)}
+    read = {f"g{number}": number % 1_000 for number in range(6_000)}
     topic = partition("a", *range(100), read=read)
     steps = 0
     planning_steps = planning([topic], 10_000, READ_FIRST)
@@ -256,6 +256,6 @@ def test_a_plan_for_many_groups_is_made_in_steps_and_names_the_greatest_losses()
             break
         steps += 1
     assert steps >= 9
-    assert len(plan.losses) == 1_000 and plan.losses[0].records == 1_000
-    assert plan.losses[-1].records > 700
+    assert len(plan.losses) == 5_000 and plan.losses[0].records == 1_000
+    assert plan.losses[-1].records > 100
     assert plan.lost_bytes > sum(each.size_bytes for each in plan.losses)

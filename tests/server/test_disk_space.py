@@ -25,6 +25,7 @@ from wirekafka.config.option import ConfigError
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append, Origin
 from wirekafka.log.files import RealDisk
+from wirekafka.log.log import Log
 from wirekafka.metadata.controller.configs import AlterConfigs, ConfigChange, ResourceChanges
 from wirekafka.metadata.image.image import TOPIC
 from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
@@ -33,7 +34,7 @@ from wirekafka.protocol.delete_records import DeleteRecordsRequest
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest
 from wirekafka.protocol.records.control import Marker, encode_marker
 from wirekafka.server.background.housekeeping import Housekeeping
-from wirekafka.server.space import group_positions
+from wirekafka.server.space import directory_space, group_positions
 from wirekafka.server.space.collector import DiskBudgetCollector
 from wirekafka.server.space.directory_space import DirectoryStatus
 from wirekafka.server.space.disk_space import DiskSpace
@@ -523,6 +524,38 @@ def test_many_segments_of_a_partition_go_in_steps_while_it_is_led_here(
     monkeypatch.undo()
     node.seconds(1)
     assert node.status.used_bytes <= BUDGET
+
+
+def test_a_look_deletes_a_part_where_there_is_much_to_delete(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory_space, "_MOST_DELETED", 7)
+    node.kafka.create("t", **SEGMENTS)
+    node.produce("t", 400)
+    before = len(node.kafka.partition("t").log.segments)
+    node.seconds(1)
+    assert len(node.kafka.partition("t").log.segments) == before - 7
+    assert not node.status.is_refusing and node.produce("t") is Error.NONE
+    node.seconds(15)
+    assert node.status.used_bytes <= BUDGET
+
+
+def test_a_log_that_cannot_be_shortened_is_reported_once(
+    node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> int:
+        raise KafkaError(Error.KAFKA_STORAGE_ERROR, "no space is left")
+
+    node.kafka.create("t", **SEGMENTS)
+    commit(node.kafka, "g", 0, "t")
+    node.produce("t", 120)
+    monkeypatch.setattr(Log, "delete_spare_segments", fail)
+    node.seconds(20)
+    assert caplog.text.count("t-0 could not be shortened") == 1
+    assert node.status.is_refusing and node.status.lost_bytes == 0
+    monkeypatch.undo()
+    node.seconds(2)
+    assert node.produce("t") is Error.NONE
 
 
 def test_a_share_group_holds_what_it_has_not_settled(

@@ -17,7 +17,7 @@ NO_ONE_KNOWN = None
 _NOTHING, _EVERYTHING = -1, 1 << 63
 _PER_STEP = 500
 """Partitions, segments or losses."""
-_MOST_LOSSES = 1_000
+_MOST_LOSSES = 5_000
 
 
 class SpareRank(IntEnum):
@@ -108,9 +108,11 @@ class DeletionPlan:
     """What was to be freed."""
     deletions: Sequence[BudgetDeletion] = ()
     losses: Sequence[UnreadLoss] = ()
-    """By group, then by partition; the largest first, and no more than a thousand."""
+    """By group, then by partition; the largest first, and no more than five thousand."""
     lost_bytes: int = 0
     """Of all losses."""
+    is_partial: bool = False
+    """Whether more may go than what it has."""
 
     @property
     def freed_bytes(self) -> int:
@@ -169,9 +171,15 @@ def planned(
 
 
 def planning(
-    partitions: Collection[BudgetPartition], excess_bytes: int, limit: DiskLimit
+    partitions: Collection[BudgetPartition],
+    excess_bytes: int,
+    limit: DiskLimit,
+    most_segments: int | None = None,
 ) -> Generator[None, None, DeletionPlan]:
-    """The steps of `planned`, each of one or two milliseconds; returns the plan."""
+    """The steps of `planned`, each of one or two milliseconds; returns the plan.
+
+    It has no more segments than `most_segments`, if given.
+    """
     courses: list[_Course] = []
     heads: list[tuple[_Order, int]] = []
     for number, each in enumerate(partitions):
@@ -183,7 +191,7 @@ def planning(
             heappush(heads, (order, number))
     missing_bytes = excess_bytes
     seen = 0
-    while missing_bytes > 0 and heads:
+    while missing_bytes > 0 and heads and seen != most_segments:
         (rank, *_), number = heappop(heads)
         course = courses[number]
         size_bytes = course.partition.segments[course.count].size_bytes
@@ -213,6 +221,7 @@ def planning(
         deletions=tuple(_deletion(each) for each in courses if each.count),
         losses=tuple(largest),
         lost_bytes=lost_bytes,
+        is_partial=missing_bytes > 0 and bool(heads),
     )
 
 

@@ -31,6 +31,8 @@ _QUIET_MS = 600_000
 """Between two lines about deletions."""
 _DELETED_PER_STEP = 5
 """Partitions, or segments of one."""
+_MOST_DELETED = 1_000
+"""Segments that go at one look: at the next one there may be groups that are new."""
 _LOOK_AHEAD_MS = 10_000
 _LOOK_AHEAD_PER_PARTITION_MS = 10
 """How often the next day is planned: planning takes longer for more partitions."""
@@ -96,7 +98,7 @@ class DirectorySpace:
         """The bytes by topic that were deleted since the last line about them."""
         self._lost: dict[_Loser, int] = {}
         """The unread records among them."""
-        self._freed_ms = self._lost_ms = -_QUIET_MS
+        self._freed_ms = self._lost_ms = self._failed_ms = -_QUIET_MS
         """When there was a line about them."""
         self._look_ahead_ms = 0
         """When the next day is planned next."""
@@ -177,19 +179,24 @@ class DirectorySpace:
         self._refuse({})
 
     def wait(self, led: Mapping[tuple[str, int], Partition]) -> None:
-        """Nothing may go yet: go on refusing, but not what is led elsewhere by now."""
-        self._refuse({key: led[key] for key in self._refusing if key in led})
+        """More may go later: go on refusing, but not what is led elsewhere by now."""
+        refused = {key: led[key] for key in self._refusing if key in led}
+        self._refuse({key: each for key, each in refused.items() if self._still_has(each)})
 
     def keep_within(
         self, partitions: Collection[BudgetPartition], led: Mapping[tuple[str, int], Partition]
     ) -> Iterator[None]:
         """Delete what exceeds the budget, in steps, and refuse appends while that is too little."""
         excess_bytes = self._excess_bytes
-        self._present = yield from planning(partitions, excess_bytes, self._limit)
+        self._present = yield from planning(partitions, excess_bytes, self._limit, _MOST_DELETED)
         freed_bytes = yield from self._delete(led)
         self._used_bytes -= freed_bytes
         self._freed_bytes += freed_bytes
-        self._lost_bytes += self._present.lost_bytes
+        if freed_bytes:
+            self._lost_bytes += self._present.lost_bytes
+        if self._present.is_partial:
+            self.wait(led)
+            return
         refused = led if excess_bytes > freed_bytes else {}
         self._refuse({key: each for key, each in refused.items() if self._still_has(each)})
 
@@ -268,7 +275,9 @@ class DirectorySpace:
                         min(end_offset, each.end_offset), now_ms, partition.high_watermark
                     )
                 except KafkaError as error:
-                    logger.error("%s could not be shortened: %s", log.name, error)
+                    if not 0 <= now_ms - self._failed_ms < _QUIET_MS:
+                        self._failed_ms = now_ms
+                        logger.error("%s could not be shortened: %s", log.name, error)
                     break
                 freed_bytes += before_bytes - log.size_bytes
                 if count:

@@ -181,8 +181,10 @@ class GroupPositions:
             if str(error) != self._failure:
                 self._failure = str(error)
                 logger.warning("How far groups have read is not known: %s", error)
-        except Exception:
-            logger.exception("Reading the offsets of groups failed")
+        except Exception as error:
+            if repr(error) != self._failure:
+                self._failure = repr(error)
+                logger.exception("Reading the offsets of groups failed")
         finally:
             self._is_asking = False
 
