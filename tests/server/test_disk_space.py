@@ -420,6 +420,18 @@ def test_a_clock_that_is_set_back_prolongs_no_waiting(
     assert node.status.used_bytes <= BUDGET
 
 
+def test_the_next_day_is_planned_again_after_the_clock_was_set_back(node: Node) -> None:
+    node.kafka.create("t", **SEGMENTS)
+    commit(node.kafka, "g", 0, "t")
+    node.fill("t", 91, pace_s=5)
+    assert node.status.outlook.losses and node.status.freed_bytes == 0
+    node.kafka.clock.sleep(-3_600_000)
+    node.seconds(1)
+    assert not node.status.outlook.losses, "no growth is known"
+    node.fill("t", 3, pace_s=30)
+    assert node.status.outlook.losses and node.status.freed_bytes == 0
+
+
 def test_answers_from_the_future_do_not_count(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     positions = GroupPositions(node.kafka.broker)
     key = "t", 0

@@ -142,6 +142,8 @@ class DirectorySpace:
             added_bytes = used_bytes - self._used_bytes if self._used_bytes else 0
             kept_free_bytes = min(added_bytes * _AHEAD, budget_bytes // _MOST_AHEAD)
             self._kept_free_bytes = max(kept_free_bytes, 0)
+        if now_ms < self._growth.latest_ms:  # The clock was set back.
+            self._look_ahead_ms = self._freed_ms = self._lost_ms = now_ms - _QUIET_MS
         self._used_bytes = used_bytes
         self._room_bytes = min(budget_bytes - used_bytes, free_bytes)
         self._growth.note(now_ms, used_bytes)

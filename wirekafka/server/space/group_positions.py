@@ -85,8 +85,9 @@ class GroupPositions:
         machines = broker.groups.machines()
         for machine in machines:
             shard = cast(GroupShard, machine)
-            for group_id, group in list(shard.groups.items()):
-                if group.type_name == _SHARE:
+            for group_id in list(shard.groups):
+                group = shard.groups.get(group_id)
+                if group is not None and group.type_name == _SHARE:
                     share.append(group_id)
                 seen += 1
                 if seen % _PER_STEP == 0:
