@@ -469,6 +469,34 @@ def test_a_partition_that_is_led_elsewhere_is_no_longer_refused(
     assert partition.log.refusal is None, "or it could not follow"
 
 
+def test_a_full_disk_and_an_exhausted_budget_end_one_after_the_other(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for topic in ("orders", "other"):
+        node.kafka.create(topic, **KEPT)
+        commit(node.kafka, "g", 0, topic)
+    node.kafka.create("__transaction_state")
+    internal = node.kafka.partition("__transaction_state").log
+    node.fill("orders")
+    log = node.kafka.partition("orders").log
+    over_budget = log.refusal
+    with monkeypatch.context() as full:
+        full.setattr(RealDisk, "free_bytes", lambda self, path: 1)
+        node.seconds(2)
+        assert log.refusal not in (None, over_budget) and internal.refusal == log.refusal
+    node.seconds(2)
+    assert (log.refusal, internal.refusal) == (over_budget, None)
+    with monkeypatch.context() as full:
+        full.setattr(RealDisk, "free_bytes", lambda self, path: 1)
+        node.seconds(2)
+        node.kafka.call(DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000), 5)
+        node.seconds(2)
+        assert not node.status.is_refusing
+        assert node.produce("other") is Error.KAFKA_STORAGE_ERROR
+    node.seconds(2)
+    assert node.produce("other") is Error.NONE
+
+
 def test_a_burst_that_is_over_refuses_nothing_for_ever(node: Node) -> None:
     node.kafka.create("compacted", cleanup_policy="compact", **SEGMENTS)
     node.kafka.create("orders", **KEPT)
