@@ -91,9 +91,18 @@ class WireLinks(NoLinks):
 
 def positions_elsewhere(bootstrap: str) -> Positions:
     """What a leader finds out about the groups of another coordinator."""
-    [topic] = Wire.to(bootstrap).ask(MetadataRequest(topics=[Named(name="orders")]), 13).topics
-    known = SimpleNamespace(id=topic.topic_id, name="orders")
-    image = SimpleNamespace(topics={"orders": known}, topics_by_id={topic.topic_id: known})
+    names = [Named(name=name) for name in ("orders", "__consumer_offsets")]
+    topics = {}
+    for topic in Wire.to(bootstrap).ask(MetadataRequest(topics=names), 13).topics:
+        partitions = {
+            each.partition_index: SimpleNamespace(leader=each.leader_id)
+            for each in topic.partitions
+        }
+        topics[topic.name] = SimpleNamespace(
+            id=topic.topic_id, name=topic.name, partitions=partitions
+        )
+    assert {each.leader for each in topics["__consumer_offsets"].partitions.values()} == {1}
+    image = SimpleNamespace(topics=topics, topics_by_id={each.id: each for each in topics.values()})
     routing = SimpleNamespace(links=WireLinks(bootstrap))
     broker: Any = SimpleNamespace(routing=routing, image=image)
     found: Positions = now(OtherCoordinators(broker).read([1], [("orders", 0)]))

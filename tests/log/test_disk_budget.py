@@ -16,6 +16,7 @@ from wirekafka.log.directories.disk_budget import (
     DeletionPlan,
     SpareRank,
     planned,
+    planning,
 )
 
 READ_FIRST = DiskLimit(1)
@@ -215,3 +216,46 @@ def test_more_to_free_never_spares_what_less_would_delete(
     plans = [ends(planned(found, excess, READ_FIRST)) for excess in sorted(excesses)]
     for less, more in pairwise(plans):
         assert all(more[topic] >= end_offset for topic, end_offset in less.items())
+
+
+@given(
+    ages=some.lists(some.integers(0, 9), min_size=1, max_size=5),
+    read=some.dictionaries(some.text("gh", min_size=1), some.integers(0, 60), min_size=1),
+    start_offset=some.integers(0, 60),
+)
+def test_a_loss_is_the_sum_of_what_is_unread_in_each_segment(
+    ages: list[int], read: dict[str, int], start_offset: int
+) -> None:
+    topic = replace(partition("a", *ages, read=read), start_offset=start_offset)
+    plan = planned([topic], 100 * len(ages), READ_FIRST)
+    expected = {}
+    for group, position in read.items():
+        records = size_bytes = 0
+        for each in topic.segments:
+            begin = max(each.end_offset - 10, start_offset)
+            unread = each.end_offset - max(begin, position)
+            if unread > 0:
+                records += unread
+                size_bytes += each.size_bytes * unread // (each.end_offset - begin)
+        if records:
+            expected[group] = records, size_bytes
+    assert {each.group: (each.records, each.size_bytes) for each in plan.losses} == expected
+    assert plan.lost_bytes == sum(size_bytes for _, size_bytes in expected.values())
+
+
+def test_a_plan_for_many_groups_is_made_in_steps_and_names_the_greatest_losses() -> None:
+    read = {f"g{number}": number % 1_000 for number in range(6_000)}
+    topic = partition("a", *range(100), read=read)
+    steps = 0
+    planning_steps = planning([topic], 10_000, READ_FIRST)
+    while True:
+        try:
+            next(planning_steps)
+        except StopIteration as ended:
+            plan = ended.value
+            break
+        steps += 1
+    assert steps >= 9
+    assert len(plan.losses) == 5_000 and plan.losses[0].records == 1_000
+    assert plan.losses[-1].records > 100
+    assert plan.lost_bytes > sum(each.size_bytes for each in plan.losses)

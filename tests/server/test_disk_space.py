@@ -8,7 +8,8 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,19 @@ from tests.server.test_lag import commit
 from tests.server.test_measured_pipeline import fetch_request, produce_request
 from tests.server.test_monitoring import Monitored
 from wirekafka.config.option import ConfigError
-from wirekafka.errors import Error
+from wirekafka.errors import Error, KafkaError
+from wirekafka.log.append import Append, Origin
 from wirekafka.log.files import RealDisk
+from wirekafka.log.log import Log
 from wirekafka.metadata.controller.configs import AlterConfigs, ConfigChange, ResourceChanges
 from wirekafka.metadata.image.image import TOPIC
 from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 from wirekafka.protocol.delete_records import DeleteRecordsRequest
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.records.control import Marker, encode_marker
 from wirekafka.server.background.housekeeping import Housekeeping
-from wirekafka.server.space import group_positions
+from wirekafka.server.space import directory_space, group_positions
 from wirekafka.server.space.collector import DiskBudgetCollector
 from wirekafka.server.space.directory_space import DirectoryStatus
 from wirekafka.server.space.disk_space import DiskSpace
@@ -348,7 +352,7 @@ def test_unknown_offsets_keep_everything(node: Node, monkeypatch: pytest.MonkeyP
 def test_a_coordinator_that_is_loaded_meanwhile_makes_a_reading_worthless(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_positions, "_OFFSETS_PER_STEP", 1)
+    monkeypatch.setattr(group_positions, "_PER_STEP", 1)
     node.kafka.create("t")
     commit(node.kafka, "g", 0, "t")
     broker = node.kafka.broker
@@ -357,7 +361,8 @@ def test_a_coordinator_that_is_loaded_meanwhile_makes_a_reading_worthless(
     reading = positions.read(keys)
     next(reading)
     broker.groups.lead(0, broker.partitions["__consumer_offsets", 0])
-    assert list(reading) == [] and not positions.is_known
+    list(reading)
+    assert not positions.is_known
     list(positions.read(keys))
     assert positions.of(("t", 0)) == {"g": 0}
 
@@ -383,6 +388,214 @@ def test_a_budget_is_rather_exceeded_for_a_minute_than_kept_without_knowledge(
     assert node.fill("read") == 200
     assert node.start_offset("clicks") > 0
     assert "of clicks-0 for groups that are not known" in caplog.text
+
+
+def test_a_budget_waits_again_when_groups_were_last_looked_for_long_ago(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.kafka.create("doomed", **SEGMENTS)
+    node.kafka.create("clicks", **SEGMENTS)
+    commit(node.kafka, "stopped", 0, "clicks")
+    monkeypatch.setattr(type(node.kafka.broker.groups), "machines", lambda self: [])
+    node.produce("doomed", 94)
+    node.seconds(70)
+    node.kafka.call(DeleteTopicsRequest(topic_names=["doomed"], timeout_ms=1000), 5)
+    node.seconds(100)
+    assert node.produce("clicks", 110) is Error.NONE
+    node.seconds(50)
+    assert node.start_offset("clicks") == 0
+    node.seconds(20)
+    assert node.start_offset("clicks") > 0
+
+
+def test_a_clock_that_is_set_back_prolongs_no_waiting(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.kafka.create("clicks", **SEGMENTS)
+    monkeypatch.setattr(type(node.kafka.broker.groups), "machines", lambda self: [])
+    node.produce("clicks", 120)
+    node.seconds(10)
+    node.kafka.clock.sleep(-3_600_000)
+    node.seconds(70)
+    assert node.status.used_bytes <= BUDGET
+
+
+def test_the_next_day_is_planned_again_after_the_clock_was_set_back(node: Node) -> None:
+    node.kafka.create("t", **SEGMENTS)
+    commit(node.kafka, "g", 0, "t")
+    node.fill("t", 91, pace_s=5)
+    assert node.status.outlook.losses and node.status.freed_bytes == 0
+    node.kafka.clock.sleep(-3_600_000)
+    node.seconds(1)
+    assert not node.status.outlook.losses, "no growth is known"
+    node.fill("t", 3, pace_s=30)
+    assert node.status.outlook.losses and node.status.freed_bytes == 0
+
+
+def test_answers_from_the_future_do_not_count(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    positions = GroupPositions(node.kafka.broker)
+    key = "t", 0
+    answers = [{key: {"old": 9}}, {key: {"old": 9}}, {key: {"new": 3}}, {key: {"new": 3}}]
+
+    async def read(*_: object) -> dict[tuple[str, int], dict[str, int]]:
+        return answers.pop(0)
+
+    monkeypatch.setattr(positions, "_coordinators_elsewhere", lambda: {2})
+    monkeypatch.setattr(positions._others, "read", read)
+
+    def later(ms: int) -> Mapping[str, int] | None:
+        node.kafka.clock.sleep(ms)
+        list(positions.read(frozenset({key})))
+        list(positions.read(frozenset({key})))
+        return positions.of(key)
+
+    assert later(0) is None
+    assert later(6_000) == {"old": 9}
+    assert later(-3_600_000) is None, "nobody knows how old the answers are"
+    assert later(6_000) == {"new": 3}
+
+
+def test_a_partition_that_is_led_elsewhere_is_no_longer_refused(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.kafka.create("orders", **KEPT)
+    commit(node.kafka, "g", 0, "orders")
+    node.fill("orders")
+    partition = node.kafka.partition("orders")
+    assert partition.log.refusal
+    monkeypatch.setattr(type(node.kafka.broker.groups), "machines", lambda self: [])
+    monkeypatch.setattr(partition, "leader", None)
+    node.seconds(1)
+    assert partition.log.refusal is None, "or it could not follow"
+
+
+def test_a_full_disk_and_an_exhausted_budget_end_one_after_the_other(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for topic in ("orders", "other"):
+        node.kafka.create(topic, **KEPT)
+        commit(node.kafka, "g", 0, topic)
+    node.kafka.create("__transaction_state")
+    internal = node.kafka.partition("__transaction_state").log
+    node.fill("orders")
+    log = node.kafka.partition("orders").log
+    over_budget = log.refusal
+    with monkeypatch.context() as full:
+        full.setattr(RealDisk, "free_bytes", lambda self, path: 1)
+        node.seconds(2)
+        assert log.refusal not in (None, over_budget) and internal.refusal == log.refusal
+    node.seconds(2)
+    assert (log.refusal, internal.refusal) == (over_budget, None)
+    with monkeypatch.context() as full:
+        full.setattr(RealDisk, "free_bytes", lambda self, path: 1)
+        node.seconds(2)
+        node.kafka.call(DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000), 5)
+        node.seconds(2)
+        assert not node.status.is_refusing
+        assert node.produce("other") is Error.KAFKA_STORAGE_ERROR
+    node.seconds(2)
+    assert node.produce("other") is Error.NONE
+
+
+def test_a_burst_that_is_over_refuses_nothing_for_ever(node: Node) -> None:
+    node.kafka.create("compacted", cleanup_policy="compact", **SEGMENTS)
+    node.kafka.create("orders", **KEPT)
+    commit(node.kafka, "g", 0, "orders")
+    node.fill("compacted", 92)
+    assert node.produce("orders", 3) is Error.NONE
+    node.seconds(1)
+    assert node.produce("orders") is Error.KAFKA_STORAGE_ERROR
+    assert node.status.used_bytes < BUDGET * 98 // 100
+    node.seconds(60)
+    assert node.produce("orders") is Error.NONE
+
+
+def test_transactions_end_while_appends_are_refused(node: Node) -> None:
+    node.kafka.create("orders", **KEPT)
+    commit(node.kafka, "g", 0, "orders")
+    log = node.kafka.partition("orders").log
+    records = batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    log.append_as_leader(records, Append(leader_epoch=0, now_ms=0, origin=Origin.COORDINATOR))
+    node.fill("orders")
+    assert log.first_unstable_offset == 0, "nobody can read beyond, so that nothing could go"
+    leader = node.kafka.partition("orders").leading()
+    leader.append_marker(encode_marker(7, 0, Marker(False, 0, 0)), 0)
+    assert log.first_unstable_offset is None
+    assert node.produce("orders") is Error.KAFKA_STORAGE_ERROR
+    log.refusal = "the disk is full"
+    with pytest.raises(KafkaError):
+        leader.append_marker(encode_marker(8, 0, Marker(False, 0, 0)), 0)
+
+
+@without_budget
+def test_topics_of_clients_may_have_names_like_internal_ones(node: Node) -> None:
+    node.kafka.create("__orders", retention_ms=str(DAY_MS), **KEPT)
+    node.produce("__orders", 50, age_ms=2 * DAY_MS)
+    commit(node.kafka, "g", 20, "__orders")
+    node.seconds(2)
+    node.retain()
+    assert 10 < node.start_offset("__orders") <= 20
+
+
+@without_budget
+def test_a_negative_offset_holds_nothing(node: Node) -> None:
+    node.kafka.create("kept", retention_ms=str(DAY_MS), **KEPT)
+    node.produce("kept", 50, age_ms=2 * DAY_MS)
+    commit(node.kafka, "g", -1, "kept")
+    node.seconds(2)
+    node.retain()
+    assert node.start_offset("kept") == 50
+
+
+def test_many_segments_of_a_partition_go_in_steps_while_it_is_led_here(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.kafka.create("t", **SEGMENTS)
+    node.produce("t", 400)
+    partition = node.kafka.partition("t")
+    counts = [len(partition.log.segments)]
+    while node.housekeeping._keep_space() is not None and len(set(counts)) < 4:
+        counts.append(len(partition.log.segments))
+    assert max(before - after for before, after in pairwise(counts)) == 5
+    left = len(partition.log.segments)
+    monkeypatch.setattr(partition, "leader", None)
+    node.seconds(1)
+    assert len(partition.log.segments) == left and partition.log.refusal is None
+    monkeypatch.undo()
+    node.seconds(1)
+    assert node.status.used_bytes <= BUDGET
+
+
+def test_a_look_deletes_a_part_where_there_is_much_to_delete(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory_space, "_MOST_DELETED", 7)
+    node.kafka.create("t", **SEGMENTS)
+    node.produce("t", 400)
+    before = len(node.kafka.partition("t").log.segments)
+    node.seconds(1)
+    assert len(node.kafka.partition("t").log.segments) == before - 7
+    assert not node.status.is_refusing and node.produce("t") is Error.NONE
+    node.seconds(15)
+    assert node.status.used_bytes <= BUDGET
+
+
+def test_a_log_that_cannot_be_shortened_is_reported_once(
+    node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> int:
+        raise KafkaError(Error.KAFKA_STORAGE_ERROR, "no space is left")
+
+    node.kafka.create("t", **SEGMENTS)
+    commit(node.kafka, "g", 0, "t")
+    node.produce("t", 120)
+    monkeypatch.setattr(Log, "delete_spare_segments", fail)
+    node.seconds(20)
+    assert caplog.text.count("t-0 could not be shortened") == 1
+    assert node.status.is_refusing and node.status.lost_bytes == 0
+    monkeypatch.undo()
+    node.seconds(2)
+    assert node.produce("t") is Error.NONE
 
 
 def test_a_share_group_holds_what_it_has_not_settled(

@@ -18,6 +18,13 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from wirekafka.protocol.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+)
+from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from wirekafka.security.acl import DESCRIBE
 from wirekafka.server.space.disk_space import DiskSpace
 from wirekafka.server.space.other_coordinators import OtherCoordinators
 
@@ -139,6 +146,22 @@ def test_a_budget_deletes_what_groups_of_all_coordinators_have_read(cluster: Clu
     cluster.wait_for(lambda: cluster[2]._engine.on_broker(starts) == (read, 0))
 
 
+def test_a_coordinator_that_has_not_loaded_all_groups_makes_these_unknown(cluster: Cluster) -> None:
+    cluster.wait_for(lambda: unread_from(cluster, "t") == 7)
+
+    def resign(broker: Broker) -> None:
+        broker.groups.resign(0)  # As when a partition cannot be loaded.
+
+    def lead(broker: Broker) -> None:
+        broker.groups.lead(0, broker.partitions["__consumer_offsets", 0])
+
+    cluster[2]._engine.on_broker(resign)
+    cluster.wait_for(lambda: unread_from(cluster, "t") != 7)
+    assert unread_from(cluster, "t") == UNKNOWN
+    cluster[2]._engine.on_broker(lead)
+    cluster.wait_for(lambda: unread_from(cluster, "t") == 7)
+
+
 class Deaf(NoLinks):
     """Links to a broker that does not let this broker see all groups."""
 
@@ -157,3 +180,41 @@ def test_a_broker_that_may_not_see_all_groups_knows_none(
         return caught.value.error
 
     assert cluster[1]._engine.on_broker(ask) is Error.CLUSTER_AUTHORIZATION_FAILED
+
+
+class Blind(NoLinks):
+    """Links to a broker that has a share group, and does not let this broker see the topic."""
+
+    async def send(self, broker_id: int, client_id: str, request: Request) -> Any:
+        if isinstance(request, DescribeClusterRequest):
+            return DescribeClusterResponse(cluster_authorized_operations=1 << DESCRIBE)
+        if isinstance(request, ListGroupsRequest):
+            share = ListGroupsResponse.ListedGroup(group_id="s", group_type="share")
+            return ListGroupsResponse(groups=[share])
+        if isinstance(request, OffsetFetchRequest):
+            return OffsetFetchResponse(groups=[_unseen(each) for each in request.groups])
+        assert isinstance(request, DescribeShareGroupOffsetsRequest)
+        kind = DescribeShareGroupOffsetsResponse.Group
+        return DescribeShareGroupOffsetsResponse(groups=[kind(group_id="s", topics=[])])
+
+
+def _unseen(group: OffsetFetchRequest.Group) -> OffsetFetchResponse.Group:
+    kind = OffsetFetchResponse.Group.Topics
+    refused = kind.Partitions(partition_index=0, error_code=Error.TOPIC_AUTHORIZATION_FAILED)
+    topics = [
+        kind(name=each.name, topic_id=each.topic_id, partitions=[refused])
+        for each in group.topics or ()
+    ]
+    return OffsetFetchResponse.Group(group_id=group.group_id, topics=topics)
+
+
+def test_a_broker_that_may_not_see_a_topic_does_not_know_its_groups(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(broker: Broker) -> Error:
+        with monkeypatch.context() as patched, pytest.raises(KafkaError) as caught:
+            patched.setattr(broker.routing, "links", Blind())
+            now(OtherCoordinators(broker).read([2], [("t", 0)]))
+        return caught.value.error
+
+    assert cluster[1]._engine.on_broker(ask) is Error.TOPIC_AUTHORIZATION_FAILED

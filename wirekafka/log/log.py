@@ -29,6 +29,9 @@ from wirekafka.log.validate import validate
 from wirekafka.protocol.records.control import Marker, decode_marker
 
 _pack_prefix = PREFIX.pack
+OVER_BUDGET = "its log directory has exhausted its disk budget"
+"""The refusal that excepts ends of transactions: what is behind an open one, nobody can read, so
+that it could never go."""
 _new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
 
 
@@ -201,7 +204,7 @@ class Log:
             or end_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET
         ):
             shape = BatchShape(size_bytes, end_offset - 1, max_timestamp)
-            segment = self._with_room(shape, base_offset, append.now_ms)
+            segment = self._with_room(shape, base_offset, append.now_ms, marker)
         leader_epoch = append.leader_epoch
         try:
             if leader_epoch > self.epochs.recorded:
@@ -562,19 +565,27 @@ class Log:
                 self._completed(self.producers.replay(each.header, data[each.at : each.end]))
         self.producers.end_offset = self.end_offset
 
-    def _with_room(self, shape: BatchShape, base_offset: int, now_ms: int) -> Segment:
+    def _with_room(
+        self, shape: BatchShape, base_offset: int, now_ms: int, marker: Marker | None = None
+    ) -> Segment:
         """The segment to append a batch to: the active one, after a roll where that is due."""
-        if self._refusal is not None:
+        refusal = self._refusal
+        if refusal is not None and (marker is None or refusal != OVER_BUDGET):
             self.refused_appends += 1
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, self._refusal)
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, refusal)
         if shape.size_bytes > self._config.segment_bytes:
             raise _too_large(self, shape.size_bytes)
         try:
+            if refusal is not None:
+                self.segments.configure(self._config)
             if self.segments.must_roll(shape, now_ms):
                 self._roll(base_offset, now_ms)
                 self.segments.must_roll(shape, now_ms)  # Sets the new segment's bounds.
         except (OSError, BadBatch) as error:
             raise self._storage_error(error) from error
+        finally:
+            if refusal is not None:
+                self.segments.active.always_check_roll()
         return self.segments.active
 
     def _horizon(self, now_ms: int, high_watermark: int | None) -> Horizon:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
+from itertools import accumulate, chain
 from typing import NamedTuple, TypeAlias
 
 from wirekafka.config.own import DiskLimit
@@ -13,6 +15,9 @@ from wirekafka.config.own import DiskLimit
 NO_ONE_KNOWN = None
 """In place of a group: the committed offsets of the partition are not known."""
 _NOTHING, _EVERYTHING = -1, 1 << 63
+_PER_STEP = 500
+"""Partitions, segments or losses."""
+_MOST_LOSSES = 5_000
 
 
 class SpareRank(IntEnum):
@@ -103,7 +108,11 @@ class DeletionPlan:
     """What was to be freed."""
     deletions: Sequence[BudgetDeletion] = ()
     losses: Sequence[UnreadLoss] = ()
-    """By group, then by partition; the largest first."""
+    """By group, then by partition; the largest first, and no more than five thousand."""
+    lost_bytes: int = 0
+    """Of all losses."""
+    is_partial: bool = False
+    """Whether more may go than what it has."""
 
     @property
     def freed_bytes(self) -> int:
@@ -152,14 +161,37 @@ def planned(
     policy and the topic allow it; closed segments go before active ones, older before newer.
     A segment goes only after all that are before it in its log.
     """
-    courses = [_Course(each, *each.ranks(), _may_all_go(each, limit)) for each in partitions]
+    steps = planning(partitions, excess_bytes, limit)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            plan: DeletionPlan = ended.value
+            return plan
+
+
+def planning(
+    partitions: Collection[BudgetPartition],
+    excess_bytes: int,
+    limit: DiskLimit,
+    most_segments: int | None = None,
+) -> Generator[None, None, DeletionPlan]:
+    """The steps of `planned`, each of one or two milliseconds; returns the plan.
+
+    It has no more segments than `most_segments`, if given.
+    """
+    courses: list[_Course] = []
     heads: list[tuple[_Order, int]] = []
-    for number, course in enumerate(courses):
+    for number, each in enumerate(partitions):
+        if number % _PER_STEP == _PER_STEP - 1:
+            yield
+        course = _Course(each, *each.ranks(), _may_all_go(each, limit))
+        courses.append(course)
         if (order := _next_order(course)) is not None:
-            heads.append((order, number))
-    heapify(heads)
+            heappush(heads, (order, number))
     missing_bytes = excess_bytes
-    while missing_bytes > 0 and heads:
+    seen = 0
+    while missing_bytes > 0 and heads and seen != most_segments:
         (rank, *_), number = heappop(heads)
         course = courses[number]
         size_bytes = course.partition.segments[course.count].size_bytes
@@ -169,16 +201,27 @@ def planned(
         missing_bytes -= size_bytes
         if (order := _next_order(course)) is not None:
             heappush(heads, (order, number))
-    deletions = [_deletion(each) for each in courses if each.count]
-    losses = [
-        loss
-        for each in courses
-        if each.rank is SpareRank.UNREAD
-        for loss in _losses(each.partition, each.count)
-    ]
-    losses.sort(key=lambda loss: (-loss.size_bytes, loss.topic, loss.partition, loss.group or ""))
+        seen += 1
+        if seen % _PER_STEP == 0:
+            yield
+    lost_bytes = 0
+    losses: list[tuple[int, int, UnreadLoss]] = []
+    unread = (each for each in courses if each.rank is SpareRank.UNREAD)
+    for number, loss in enumerate(chain.from_iterable(map(_losses, unread))):
+        lost_bytes += loss.size_bytes
+        heappush(losses, (loss.size_bytes, -number, loss))
+        if len(losses) > _MOST_LOSSES:
+            heappop(losses)
+        if number % _PER_STEP == _PER_STEP - 1:
+            yield
+    largest = [loss for *_, loss in losses]
+    largest.sort(key=lambda loss: (-loss.size_bytes, loss.topic, loss.partition, loss.group or ""))
     return DeletionPlan(
-        excess_bytes=max(excess_bytes, 0), deletions=tuple(deletions), losses=tuple(losses)
+        excess_bytes=max(excess_bytes, 0),
+        deletions=tuple(_deletion(each) for each in courses if each.count),
+        losses=tuple(largest),
+        lost_bytes=lost_bytes,
+        is_partial=missing_bytes > 0 and bool(heads),
     )
 
 
@@ -212,25 +255,26 @@ def _deletion(course: _Course) -> BudgetDeletion:
     )
 
 
-def _losses(partition: BudgetPartition, count: int) -> Iterator[UnreadLoss]:
+def _losses(course: _Course) -> Iterator[UnreadLoss]:
     """What groups lose with the first segments of a partition."""
-    positions: Sequence[tuple[str | None, int]] = [(NO_ONE_KNOWN, _NOTHING)]
+    partition = course.partition
+    segments = partition.segments[: course.count]
+    ends = [each.end_offset for each in segments]
+    sizes_after = list(accumulate((each.size_bytes for each in segments[:0:-1]), initial=0))[::-1]
+    positions: Iterable[tuple[str | None, int]] = [(NO_ONE_KNOWN, _NOTHING)]
     if partition.positions is not None:
-        positions = list(partition.positions.items())
+        positions = partition.positions.items()
     for group, position in positions:
-        records = size_bytes = 0
-        start_offset = partition.start_offset
-        for segment in partition.segments[:count]:
-            unread = segment.end_offset - max(start_offset, position)
-            if unread > 0:
-                records += unread
-                size_bytes += segment.size_bytes * unread // (segment.end_offset - start_offset)
-            start_offset = max(start_offset, segment.end_offset)
-        if records:
-            yield UnreadLoss(
-                group=group,
-                topic=partition.topic,
-                partition=partition.partition,
-                records=records,
-                size_bytes=size_bytes,
-            )
+        first = max(partition.start_offset, position)
+        number = bisect_right(ends, first)
+        if number == len(ends):
+            continue
+        start_offset = max(partition.start_offset, ends[number - 1] if number else 0)
+        size_bytes = segments[number].size_bytes * (ends[number] - first)
+        yield UnreadLoss(
+            group=group,
+            topic=partition.topic,
+            partition=partition.partition,
+            records=ends[-1] - first,
+            size_bytes=size_bytes // (ends[number] - start_offset) + sizes_after[number],
+        )

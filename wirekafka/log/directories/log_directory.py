@@ -38,7 +38,7 @@ from wirekafka.log.directories.recovery_progress import RecoveryProgress
 from wirekafka.log.disk_errors import OUT_OF_SPACE, InDoubt, is_passing, reason_of, storage_error
 from wirekafka.log.files import DirectoryLocked, Disk, Lock
 from wirekafka.log.flush import Flush, run_all
-from wirekafka.log.log import Log
+from wirekafka.log.log import OVER_BUDGET, Log
 from wirekafka.log.recovery import CorruptLog, Opening
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,6 @@ _LOGGED_EVERY = 250
 _FULL_MS = 10_000
 """How long a directory counts as full after a write has found no space."""
 _UNBOUNDED = 1 << 63
-_OVER_BUDGET = "its log directory has exhausted its disk budget"
 
 
 class UnusableDirectory(Exception):
@@ -459,7 +458,7 @@ class LogDirectory:
         self._refusal = reason
         # Not the metadata log: topics must stay deletable, which makes room.
         for key, log in self.logs.items():
-            refusal = _OVER_BUDGET if reason is None and key in self._over_budget else reason
+            refusal = OVER_BUDGET if reason is None and key in self._over_budget else reason
             if log.refusal != refusal:
                 log.refusal = refusal
         for log in self.futures.values():

@@ -16,6 +16,7 @@ from wirekafka.log.directories.disk_budget import (
     DeletionPlan,
     UnreadLoss,
     planned,
+    planning,
 )
 from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.metrics.growth import SizeGrowth
@@ -29,6 +30,9 @@ _LEVELS_S = (_DAY_S, _HOUR_S)
 _QUIET_MS = 600_000
 """Between two lines about deletions."""
 _DELETED_PER_STEP = 5
+"""Partitions, or segments of one."""
+_MOST_DELETED = 1_000
+"""Segments that go at one look: at the next one there may be groups that are new."""
 _LOOK_AHEAD_MS = 10_000
 _LOOK_AHEAD_PER_PARTITION_MS = 10
 """How often the next day is planned: planning takes longer for more partitions."""
@@ -94,7 +98,7 @@ class DirectorySpace:
         """The bytes by topic that were deleted since the last line about them."""
         self._lost: dict[_Loser, int] = {}
         """The unread records among them."""
-        self._freed_ms = self._lost_ms = -_QUIET_MS
+        self._freed_ms = self._lost_ms = self._failed_ms = -_QUIET_MS
         """When there was a line about them."""
         self._look_ahead_ms = 0
         """When the next day is planned next."""
@@ -130,10 +134,16 @@ class DirectorySpace:
     def measure(self, now_ms: int, used_bytes: int, free_bytes: int) -> None:
         """Note the size of the logs, and how many more bytes the disk has room for."""
         budget_bytes = self._limit.budget_bytes
-        if not self._is_refusing:
+        if self._is_refusing:
+            # The burst that has filled the budget is over, and may not come again.
+            least_bytes = budget_bytes // _RELEASE
+            self._kept_free_bytes = max(self._kept_free_bytes * 9 // 10, least_bytes)
+        else:
             added_bytes = used_bytes - self._used_bytes if self._used_bytes else 0
             kept_free_bytes = min(added_bytes * _AHEAD, budget_bytes // _MOST_AHEAD)
             self._kept_free_bytes = max(kept_free_bytes, 0)
+        if now_ms < self._growth.latest_ms:  # The clock was set back.
+            self._look_ahead_ms = self._freed_ms = self._lost_ms = now_ms - _QUIET_MS
         self._used_bytes = used_bytes
         self._room_bytes = min(budget_bytes - used_bytes, free_bytes)
         self._growth.note(now_ms, used_bytes)
@@ -143,14 +153,16 @@ class DirectorySpace:
         excess_bytes = self._used_bytes + more_bytes - self._limit.budget_bytes
         return planned(partitions, excess_bytes, self._limit)
 
-    def look_ahead(self, partitions: Collection[BudgetPartition], now_ms: int) -> None:
+    def look_ahead(self, partitions: Collection[BudgetPartition], now_ms: int) -> Iterator[None]:
         """Plan for another day at the present growth, if due, and warn if that is too much."""
         reached = self._reached()
         if reached <= self._level and now_ms < self._look_ahead_ms:
             return
         self._look_ahead_ms = now_ms + _LOOK_AHEAD_MS
         self._look_ahead_ms += _LOOK_AHEAD_PER_PARTITION_MS * len(partitions)
-        self._outlook = self.plan(partitions, round(self._growth.bytes_per_s * _DAY_S))
+        excess_bytes = self._used_bytes - self._limit.budget_bytes
+        excess_bytes += round(self._growth.bytes_per_s * _DAY_S)
+        self._outlook = yield from planning(partitions, excess_bytes, self._limit)
         if reached > self._level:
             self._level = reached
             if self._room_bytes > 0:
@@ -168,17 +180,27 @@ class DirectorySpace:
             self._level = self._reached()
         self._refuse({})
 
+    def wait(self, led: Mapping[tuple[str, int], Partition]) -> None:
+        """More may go later: go on refusing, but not what is led elsewhere by now."""
+        refused = {key: led[key] for key in self._refusing if key in led}
+        self._refuse({key: each for key, each in refused.items() if self._still_has(each)})
+
     def keep_within(
         self, partitions: Collection[BudgetPartition], led: Mapping[tuple[str, int], Partition]
     ) -> Iterator[None]:
         """Delete what exceeds the budget, in steps, and refuse appends while that is too little."""
         excess_bytes = self._excess_bytes
-        self._present = planned(partitions, excess_bytes, self._limit)
+        self._present = yield from planning(partitions, excess_bytes, self._limit, _MOST_DELETED)
         freed_bytes = yield from self._delete(led)
         self._used_bytes -= freed_bytes
         self._freed_bytes += freed_bytes
-        self._lost_bytes += sum(each.size_bytes for each in self._present.losses)
-        self._refuse(led if excess_bytes > freed_bytes else {})
+        if freed_bytes:
+            self._lost_bytes += self._present.lost_bytes
+        if self._present.is_partial:
+            self.wait(led)
+            return
+        refused = led if excess_bytes > freed_bytes else {}
+        self._refuse({key: each for key, each in refused.items() if self._still_has(each)})
 
     def report(self, now_ms: int) -> None:
         """Log what was deleted: at once when it begins, then in ten minutes' sums."""
@@ -241,27 +263,41 @@ class DirectorySpace:
         freed_bytes = 0
         now_ms = self._growth.latest_ms
         for number, each in enumerate(self._present.deletions, 1):
-            if number % _DELETED_PER_STEP == 0:
-                yield
             key = each.topic, each.partition
             partition = led.get(key)
-            if partition is None or self.directory.logs.get(key) is not partition.log:
-                continue  # It was moved or deleted meanwhile.
-            before_bytes = partition.log.size_bytes
-            try:
-                if partition.log.delete_spare_segments(
-                    each.end_offset, now_ms, partition.high_watermark
-                ):
+            if number % _DELETED_PER_STEP == 0:
+                yield
+            while partition is not None and self._still_has(partition):
+                log = partition.log
+                last = min(_DELETED_PER_STEP, len(log.segments)) - 1
+                end_offset = retention.end_of(log.segments, last, log.end_offset)
+                before_bytes = log.size_bytes
+                try:
+                    count = log.delete_spare_segments(
+                        min(end_offset, each.end_offset), now_ms, partition.high_watermark
+                    )
+                except KafkaError as error:
+                    if not 0 <= now_ms - self._failed_ms < _QUIET_MS:
+                        self._failed_ms = now_ms
+                        logger.error("%s could not be shortened: %s", log.name, error)
+                    break
+                freed_bytes += before_bytes - log.size_bytes
+                if count:
                     partition.wake()
-            except KafkaError as error:
-                logger.error("%s could not be shortened: %s", partition.log.name, error)
-            freed_bytes += before_bytes - partition.log.size_bytes
+                if not count or end_offset >= each.end_offset:
+                    break
+                yield
         if freed_bytes:
             for topic, size_bytes in self._present.freed_by_topic().items():
                 self._freed[topic] = self._freed.get(topic, 0) + size_bytes
             for loser, records in _lost_by(self._present.losses).items():
                 self._lost[loser] = self._lost.get(loser, 0) + records
         return freed_bytes
+
+    def _still_has(self, partition: Partition) -> bool:
+        """Whether it was neither moved nor deleted meanwhile, and is still led here."""
+        key = partition.topic, partition.index
+        return partition.is_leader and self.directory.logs.get(key) is partition.log
 
     def _refuse(self, led: Mapping[tuple[str, int], Partition]) -> None:
         """Refuse appends to these partitions alone; the begin and the end are logged."""

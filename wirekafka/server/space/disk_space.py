@@ -10,22 +10,27 @@ from wirekafka.config.own import DiskLimit
 from wirekafka.coordinator.routing import TopicPartition
 from wirekafka.log.directories.disk_budget import BudgetPartition, DeletionPlan
 from wirekafka.log.directories.log_directory import LogDirectory
+from wirekafka.replication.partition.internal_topics import INTERNAL_TOPICS
 from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.space.directory_space import DirectorySpace, DirectoryStatus, budget_partition
 from wirekafka.server.space.group_positions import GroupPositions
+from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC
 
 logger = logging.getLogger(__name__)
 
 _PAUSE_MS = 5
 _PER_STEP = 200
-_PLANNED_PER_STEP = 50
-"""The segments of each of these partitions are looked at."""
+_SEGMENTS_PER_STEP = 500
+_LOG = 5
+"""A log takes as long as so many of its segments."""
 _UNKNOWN, _NOTHING_UNREAD = -1, (1 << 63) - 1
 _READ_EVERY_MS = 5_000
 """How often positions are read while nothing is deleted for a budget."""
+_FORGOTTEN_MS = 30_000
+"""What was known about groups so long ago says nothing about now."""
 _PATIENCE_MS = 60_000
 """For how long a budget is exceeded rather than deleting without knowledge of the groups."""
-_INTERNAL = "__"
+_INTERNAL = INTERNAL_TOPICS | {REMOTE_LOG_METADATA_TOPIC}
 
 
 class DiskSpace:
@@ -42,7 +47,10 @@ class DiskSpace:
         self._steps: Iterator[None] | None = None
         self._led: dict[TopicPartition, Partition] = {}
         """The partitions of clients' topics that this broker leads."""
-        self._read_ms = -_READ_EVERY_MS
+        self._due_ms = 0
+        """When positions are read next while nothing is deleted."""
+        self._read_ms = -_FORGOTTEN_MS
+        """When the last reading has ended."""
         self._unknown_since_ms: int | None = None
         self._spaces: list[DirectorySpace] = []
         if limit is not None:
@@ -81,25 +89,28 @@ class DiskSpace:
         working = [each for each in self._spaces if each.directory.failure is None]
         needing = [each for each in working if each.needs_positions(now_ms)]
         is_of_use = keeping or any(each.is_nearly_full for each in working)
-        if needing or (is_of_use and now_ms - self._read_ms >= _READ_EVERY_MS):
-            self._read_ms = now_ms
+        # Not so far ahead if the clock was set back.
+        is_due = not 0 < self._due_ms - now_ms <= _READ_EVERY_MS
+        if needing or (is_of_use and is_due):
+            self._due_ms = now_ms + _READ_EVERY_MS
             yield from self._read(keeping)
         for space in working:
-            if space not in needing:
-                space.rest()
-            elif not self._is_waiting(now_ms):
+            if space in needing:
                 yield from self._act(space)
+            else:
+                space.rest()
             space.report(now_ms)
 
     def _read(self, keeping: Sequence[Partition]) -> Iterator[None]:
         """Read how far groups are, and note it for retention."""
         # The same partitions each time, or positions in others would be unknown for a while.
         keys = self._led if self._spaces else [(each.topic, each.index) for each in keeping]
+        is_forgotten = not 0 <= self._broker.clock.now_ms() - self._read_ms < _FORGOTTEN_MS
         yield from self._positions.read(frozenset(keys))
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._read_ms = self._broker.clock.now_ms()
         if self._positions.is_known:
             self._unknown_since_ms = None
-        elif self._unknown_since_ms is None:
+        elif self._unknown_since_ms is None or is_forgotten:
             self._unknown_since_ms = now_ms
         for partition in keeping:
             positions = self._positions.of((partition.topic, partition.index))
@@ -115,7 +126,7 @@ class DiskSpace:
         for number, (key, partition) in enumerate(list(self._broker.partitions.items())):
             if number % _PER_STEP == _PER_STEP - 1:
                 yield
-            if key[0].startswith(_INTERNAL):
+            if key[0] in _INTERNAL:
                 continue
             if not partition.is_leader:
                 # A follower deletes what is below the leader's log start offset only.
@@ -133,10 +144,12 @@ class DiskSpace:
         directory, broker = space.directory, self._broker
         if directory.failure is not None:
             return
-        used_bytes = 0
-        for number, log in enumerate(list(directory.all_logs())):
+        used_bytes = seen = 0
+        for log in list(directory.all_logs()):
             used_bytes += log.size_bytes
-            if number % _PER_STEP == _PER_STEP - 1:
+            seen += _LOG + len(log.segments)
+            if seen >= _SEGMENTS_PER_STEP:
+                seen = 0
                 yield
         try:
             free_bytes = broker.disk.free_bytes(directory.path) - self._reserve_bytes
@@ -146,20 +159,26 @@ class DiskSpace:
         space.measure(broker.clock.now_ms(), used_bytes, free_bytes)
 
     def _act(self, space: DirectorySpace) -> Iterator[None]:
-        partitions = yield from self._partitions_in(space.directory)
-        space.look_ahead(partitions, self._broker.clock.now_ms())
+        partitions: list[BudgetPartition] = []
+        if not self._is_waiting():
+            partitions = yield from self._partitions_in(space.directory)
+        if self._is_waiting():  # Also if a search for retention has read in vain meanwhile.
+            space.wait(self._led_in(space.directory))
+            return
+        yield from space.look_ahead(partitions, self._broker.clock.now_ms())
         disk = self._broker.disk
         if disk.holds:  # A snapshot is taken: nothing may go.
+            space.wait(self._led_in(space.directory))
             return
         for _ in space.keep_within(partitions, self._led_in(space.directory)):
             yield
             if disk.holds:
                 return
 
-    def _is_waiting(self, now_ms: int) -> bool:
+    def _is_waiting(self) -> bool:
         """Whether the offsets of groups may soon be known: they are not just after a start."""
         since_ms = self._unknown_since_ms
-        return since_ms is not None and now_ms - since_ms < _PATIENCE_MS
+        return since_ms is not None and self._broker.clock.now_ms() - since_ms < _PATIENCE_MS
 
     def _led_in(self, directory: LogDirectory) -> dict[TopicPartition, Partition]:
         return {
@@ -172,18 +191,22 @@ class DiskSpace:
         self, directory: LogDirectory
     ) -> Generator[None, None, list[BudgetPartition]]:
         found: list[BudgetPartition] = []
-        try:
-            for number, (key, partition) in enumerate(self._led_in(directory).items()):
-                if number % _PLANNED_PER_STEP == _PLANNED_PER_STEP - 1:
-                    yield
-                positions = self._positions.of(key)
-                # Unless none is known for long: the positions in a new partition are known soon.
-                is_kept = positions is None and self._positions.is_known
+        seen = 0
+        for key, partition in self._led_in(directory).items():
+            seen += _LOG + len(partition.log.segments)
+            if seen >= _SEGMENTS_PER_STEP:
+                seen = 0
+                yield
+            positions = self._positions.of(key)
+            # Unless none is known for long: the positions in a new partition are known soon.
+            is_kept = positions is None and self._positions.is_known
+            try:
                 each = budget_partition(partition, positions, is_kept=is_kept)
-                if each is not None:
-                    found.append(each)
-        except OSError as error:
-            directory.note(error)
+            except OSError as error:
+                directory.note(error)
+                continue  # Of the others still go those first that are read.
+            if each is not None:
+                found.append(each)
         return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -26,7 +26,8 @@ _OUTDATED_MS = 60_000
 """For how long the offsets of other coordinators count: groups that are new since then are
 missing there."""
 _NONE_YET = -1
-_OFFSETS_PER_STEP = 1_000
+_PER_STEP = 1_000
+"""Groups, or offsets."""
 _Leaders = tuple[tuple[int, int], ...]
 """The leader and its epoch of each partition of `__consumer_offsets`."""
 
@@ -84,23 +85,34 @@ class GroupPositions:
         machines = broker.groups.machines()
         for machine in machines:
             shard = cast(GroupShard, machine)
-            share += [id for id, group in shard.groups.items() if group.type_name == _SHARE]
+            for group_id in list(shard.groups):
+                group = shard.groups.get(group_id)
+                if group is not None and group.type_name == _SHARE:
+                    share.append(group_id)
+                seen += 1
+                if seen % _PER_STEP == 0:
+                    yield
             for group_id in shard.offsets.group_ids():
                 for topic, index, committed in list(shard.offsets.committed(group_id)):
-                    if (topic, index) in keys:
+                    # A client that fetches a negative offset has none.
+                    if committed.offset >= 0 and (topic, index) in keys:
                         found.setdefault((topic, index), {})[group_id] = committed.offset
                     seen += 1
-                    if seen % _OFFSETS_PER_STEP == 0:
+                    if seen % _PER_STEP == 0:
                         yield
         self._ask(share, keys)
+        readings = self._valid()
+        yield from _add(found, readings or ())
         self._known = None
         # A shard that was loaded meanwhile has groups that are missing here.
         is_whole = self._is_loaded() and broker.groups.machines() == machines
-        if is_whole and all(group_id in self._shares for group_id in share):
+        if readings is None or readings != self._valid():
+            return
+        if is_whole and self._shares.keys() >= set(share):
             for group_id, places in self._shares.items():
                 for key, offset in places.items():
                     found.setdefault(key, {})[group_id] = offset
-            self._add_elsewhere(found, keys)
+            self._known, self._covered = found, keys.intersection(*(each.keys for each in readings))
 
     def _is_loaded(self) -> bool:
         """Whether each partition of groups has a leader, and each shard here is loaded."""
@@ -123,24 +135,18 @@ class GroupPositions:
     def _coordinators_elsewhere(self) -> set[int]:
         return {leader for leader, _ in self._leaders()} - {self._broker.node_id, NO_LEADER}
 
-    def _add_elsewhere(self, found: Positions, keys: frozenset[TopicPartition]) -> None:
-        """Note all positions as known, unless other coordinators have not answered."""
+    def _valid(self) -> list[_Reading] | None:
+        """The readings of other coordinators that count; None if they do not suffice."""
         if not self._coordinators_elsewhere():
-            self._known, self._covered = found, keys
-            return
-        oldest_ms = self._broker.clock.now_ms() - _OUTDATED_MS
-        leaders = self._leaders()
+            return []
+        now_ms, leaders = self._broker.clock.now_ms(), self._leaders()
         valid = [
-            each for each in self._readings if each.at_ms >= oldest_ms and each.leaders == leaders
+            each
+            for each in self._readings
+            # If the clock was set back, nobody knows how old a reading is.
+            if 0 <= now_ms - each.at_ms <= _OUTDATED_MS and each.leaders == leaders
         ]
-        if len(valid) < 2:
-            return
-        for reading in valid:
-            for key, groups in reading.positions.items():
-                places = found.setdefault(key, {})
-                for group_id, offset in groups.items():
-                    places[group_id] = min(offset, places.get(group_id, offset))
-        self._known, self._covered = found, valid[0].keys & valid[1].keys
+        return valid if len(valid) == 2 else None
 
     def _ask(self, share: list[str], keys: frozenset[TopicPartition]) -> None:
         """Begin to read what is not in this broker's memory, unless that was done just before."""
@@ -151,7 +157,7 @@ class GroupPositions:
         if not others:
             self._readings = []
         is_new = any(group_id not in self._shares for group_id in share)
-        is_due = is_new or now_ms - self._asked_ms >= _EVERY_MS
+        is_due = is_new or not 0 <= now_ms - self._asked_ms < _EVERY_MS
         if (share or others) and is_due and not self._is_asking:
             self._asked_ms = now_ms
             self._is_asking = True
@@ -176,8 +182,10 @@ class GroupPositions:
             if str(error) != self._failure:
                 self._failure = str(error)
                 logger.warning("How far groups have read is not known: %s", error)
-        except Exception:
-            logger.exception("Reading the offsets of groups failed")
+        except Exception as error:
+            if repr(error) != self._failure:
+                self._failure = repr(error)
+                logger.exception("Reading the offsets of groups failed")
         finally:
             self._is_asking = False
 
@@ -199,3 +207,16 @@ class GroupPositions:
             elif state.start_offset != _NONE_YET:
                 found[place] = state.start_offset
         return found
+
+
+def _add(found: Positions, readings: Sequence[_Reading]) -> Iterator[None]:
+    """Add what other coordinators have answered, the lower offsets, in steps."""
+    seen = 0
+    for reading in readings:
+        for key, groups in reading.positions.items():
+            places = found.setdefault(key, {})
+            for group_id, offset in groups.items():
+                places[group_id] = min(offset, places.get(group_id, offset))
+                seen += 1
+                if seen % _PER_STEP == 0:
+                    yield
