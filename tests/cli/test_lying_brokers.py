@@ -22,6 +22,9 @@ from wirekafka.client.transactions import TransactionalProducer
 from wirekafka.codec.record import Record
 from wirekafka.config.address import Address
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.client_config import ClientConfig
+from wirekafka.doctor.cluster import probe
+from wirekafka.doctor.cluster.probe import certificate_of
 from wirekafka.protocol.describe_producers import DescribeProducersResponse
 from wirekafka.protocol.describe_quorum import DescribeQuorumResponse
 from wirekafka.protocol.metadata import MetadataResponse
@@ -182,11 +185,33 @@ def test_a_plan_that_is_none_is_refused_in_one_line(
     assert ended.status == 1 and ended.text.splitlines()[-1].startswith("wirekafka: ")
 
 
+@pytest.mark.parametrize("option", ["--host", "--principal", "--topic"])
+@pytest.mark.parametrize("command", ["add", "remove"])
+def test_an_option_of_acls_that_is_empty_is_not_taken_for_any(
+    broker: wirekafka.Broker, command: str, option: str
+) -> None:
+    given = {"--principal": "x", "--topic": "t", "--operation": "Read", option: ""}
+    words = [word for pair in given.items() for word in pair]
+    ended = Ended(broker.bootstrap_servers, ("acls", command, *words))
+    assert ended.status == 1 and "empty value" in ended.text
+
+
+def test_a_target_that_is_neither_an_address_nor_a_directory_is_not_examined() -> None:
+    assert Ended("127.0.0.1:1", ("doctor", "x" * 300)).status == 2
+
+
 def test_a_password_that_is_no_text_is_refused(broker: wirekafka.Broker, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_bytes(b"secret\xff")
     ended = Ended(broker.bootstrap_servers, ("users", "add", "zoe", "--password-file", str(file)))
     assert ended.status == 1 and "not UTF-8" in ended.text and "secret" not in ended.text
+
+
+def test_what_is_no_certificate_of_no_host_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ClientConfig({"security.protocol": "SSL"})
+    assert certificate_of(Address("x" * 70, 1), config, 0.1) is None
+    monkeypatch.setattr(probe, "peer_certificate", lambda *_: b"junk")
+    assert certificate_of(Address("127.0.0.1", 1), config, 0.1) is None
 
 
 def test_an_answer_that_comes_byte_by_byte_ends_at_the_timeout() -> None:

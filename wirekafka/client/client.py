@@ -505,6 +505,8 @@ def _encrypted(plain: socket.socket, address: Address, config: ClientConfig) -> 
     except OSError as error:
         hint = hints.of_no_tls(error, config)
         raise CliError(f"no TLS with {address}: {_reason(error)}{hint}") from None
+    except ValueError as error:
+        raise CliError(f"no TLS with {address}: {error}") from None
     cipher = encrypted.cipher()
     if cipher is not None and cipher[1] == "TLSv1.3" and cipher[0] not in secured.suites:
         encrypted.close()

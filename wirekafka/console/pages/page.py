@@ -384,7 +384,8 @@ class Pages:
         session = self._session(request)
         expected = self._accounts.token(session)
         is_other = is_foreign(request.headers, request.headers.get("host"))
-        if is_other or not session or not hmac.compare_digest(form.pop("token", ""), expected):
+        token = form.pop("token", "").encode()
+        if is_other or not session or not hmac.compare_digest(token, expected.encode()):
             raise PageError(403, "The form was not sent by a page of this session: reload it.")
         return form
 
