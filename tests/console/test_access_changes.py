@@ -203,6 +203,11 @@ def test_who_gets_a_new_password_logs_in_again(root: Site, stage: Site) -> None:
     assert visitor.log_in("eve", "new").words("h1") == "Overview"
 
 
+def test_a_form_of_very_many_fields_is_refused(root: Site) -> None:
+    page = root.submit("/users", {f"field-{index}": "x" for index in range(2_000)})
+    assert page.status == 413 and "1000 fields" in page.text
+
+
 def test_quotas_are_set_changed_and_removed(root: Site) -> None:
     fields = {"for": "a client id of a user", "user": "ann", "value": "1048576.0"}
     page = fill(root, root.get("/quotas"), "/quotas", **fields)

@@ -140,6 +140,15 @@ def test_a_token_of_one_cluster_is_none_of_another(stage: Stage) -> None:
     assert page.status == 403 and "not sent by a page of this session" in page.text
 
 
+def test_the_cookie_of_a_console_with_one_cluster_hides_no_session(stage: Stage) -> None:
+    """Browsers send it to all paths of the host, behind the cookie of the cluster."""
+    visitor = stage.site.another()
+    log_in(visitor, "first")
+    cookies = f"wirekafka_console-first={session(visitor, 'first')}; wirekafka_console=stale"
+    page = visitor.another()._open("/c/first/topics", None, {"Cookie": cookies})
+    assert page.words("h1") == "Topics"
+
+
 def test_logging_out_of_one_cluster_leaves_the_session_of_another(stage: Stage) -> None:
     visitor = stage.site.another()
     for name in ("first", "second"):

@@ -126,9 +126,16 @@ def test_each_user_logs_in_by_its_own_mechanism(stage: Stage, mechanism: str | N
 
 
 def test_a_user_of_plain_logs_in_over_tls(stage: Stage) -> None:
-    with stage.visitor("SASL_SSL", "SCRAM-SHA-512") as site:
+    with stage.visitor("SASL_SSL", None) as site:
         for user in PASSWORDS:
             assert log_in(site, user).words("h1") == "Overview"
+
+
+def test_where_scram_is_configured_no_password_is_sent(stage: Stage) -> None:
+    with stage.visitor("SASL_SSL", "SCRAM-SHA-512") as site:
+        assert log_in(site, "strong").words("h1") == "Overview"
+        page = log_in(site, "plain")
+        assert page.status == 401 and "PLAIN" not in page.words("[role=alert]")
 
 
 def test_a_user_of_plain_logs_in_without_tls_where_plain_is_configured(stage: Stage) -> None:

@@ -355,3 +355,19 @@ def test_long_lists_are_cut() -> None:
 )
 def test_a_time_span_has_the_unit_that_fits(span_ms: int, text: str) -> None:
     assert duration(span_ms) == text
+
+
+def test_a_command_in_an_advice_quotes_the_names_of_others() -> None:
+    hostile = "t; rm -rf ~"
+    configs = {**CONFIGS, "retention.ms": "1", "unclean.leader.election.enable": "true"}
+    facts = ClusterFacts(now_ms=NOW_MS, topics={hostile: topic(hostile, configs)})
+    advices = [each.advice for each in findings_of(facts) if "topics alter" in each.advice]
+    assert len(advices) > 1
+    assert all(f"alter '{hostile}' " in each for each in advices), advices
+
+
+@pytest.mark.parametrize("text", ["9" * 5_000, "1e999", "-", "", "--1"])
+def test_an_option_that_is_no_number_is_not_known(text: str) -> None:
+    assert topic(configs={"retention.ms": text}).number("retention.ms") is None
+    others = broker(1, configs={"transaction.max.timeout.ms": text})
+    assert findings_of(ClusterFacts(now_ms=NOW_MS, brokers={1: others})) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,12 +14,14 @@ from tests.doctor.planted import Planted, now_ms
 from tests.doctor.planted_data import IN_DIRECTORIES
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
+from wirekafka.client.client import CliError
 from wirekafka.doctor.cluster import disks
 from wirekafka.doctor.data.examination import examine_data
 from wirekafka.doctor.data.facts import DirectoryFiles, NodeFiles
 from wirekafka.doctor.data.identities import check_state
 from wirekafka.doctor.data.volumes import check_volumes
 from wirekafka.doctor.finding import Finding, Severity
+from wirekafka.log.directories.log_directory import METADATA_LOG
 from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.protocol.records.metadata import FeatureLevelRecord
 
@@ -109,6 +112,64 @@ def test_a_volume_that_is_nearly_full_is_reported(
     files = DirectoryFiles(path="/data", free_bytes=free_bytes, total_bytes=1000)
     found = list(check_volumes(NodeFiles(directories=[files])))
     assert [each.severity for each in found] == ([severity] if severity else [])
+
+
+_FIRST_LOG = "00000000000000000000.log"
+
+
+@pytest.mark.parametrize(
+    ("place", "check"),
+    [
+        ("meta.properties", "no-identity"),
+        ("recovery-point-offset-checkpoint", "bad-checkpoint"),
+        ("partition.metadata", "no-topic-id"),
+        (_FIRST_LOG, "metadata-unreadable"),
+        (".lock", None),
+    ],
+)
+@pytest.mark.parametrize("kind", ["fifo", "device", "huge", "loop"])
+def test_what_is_no_file_of_kafka_is_neither_read_nor_waited_for(
+    paths: Sequence[Path], place: str, check: str | None, kind: str
+) -> None:
+    folders = {"partition.metadata": "kept-0", _FIRST_LOG: METADATA_LOG}
+    [folder] = {path for path in paths if (path / "kept-0").exists()}
+    if place == _FIRST_LOG:
+        [folder] = {path for path in paths if (path / METADATA_LOG).exists()}
+    file = folder / folders.get(place, "") / place
+    file.unlink(missing_ok=True)
+    if kind == "fifo":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    elif kind == "loop":
+        file.symlink_to(file.name)
+    else:
+        with file.open("wb") as opened:
+            opened.truncate(1 << 40)
+    if (place, kind) == (".lock", "loop"):
+        with pytest.raises(CliError, match="symbolic links"):
+            examine_data([str(path) for path in paths], deep=False)
+        return
+    found = {each.check for each in examine_data([str(path) for path in paths], deep=False)}
+    assert check is None or check in found
+
+
+def test_a_link_that_leads_to_itself_is_reported(paths: Sequence[Path]) -> None:
+    (paths[0] / "kept-7").symlink_to("kept-7")
+    [found] = [each for each in examined(paths) if each.check == "symbolic-link"]
+    assert "kept-7" in found.subject
+
+
+def test_reading_every_batch_keeps_a_lock_file_and_what_it_links_to(
+    paths: Sequence[Path], tmp_path: Path
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    (paths[0] / ".lock").symlink_to(precious)
+    (paths[1] / ".lock").write_text("")
+    examined(paths)
+    assert precious.read_text() == "kept"
+    assert (paths[0] / ".lock").is_symlink() and (paths[1] / ".lock").exists()
 
 
 def state_of(paths: Sequence[Path]) -> dict[Path, tuple[int, bytes | None]]:

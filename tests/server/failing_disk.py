@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from wirekafka.log.files import Buffer, RealDisk, RealFile, RealLock
+from wirekafka.log.files import Buffer, Lock, RealDisk, RealFile
 
 
 class FailingDisk(RealDisk):
@@ -30,7 +30,7 @@ class FailingDisk(RealDisk):
     def open(self, path: str, size_bytes: int) -> RealFile:
         return _File(self, path, size_bytes)
 
-    def lock(self, path: str) -> RealLock:
+    def lock(self, path: str) -> Lock:
         self.check(path)
         return super().lock(path)
 

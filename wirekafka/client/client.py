@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import select
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +15,7 @@ from typing import NamedTuple, Self, TypeVar
 
 from wirekafka.client import hints
 from wirekafka.codec.frame import decode_response, encode_request
-from wirekafka.codec.message import Request, Response
+from wirekafka.codec.message import Request, Response, UnencodableMessage
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.version import VERSION
@@ -25,6 +26,7 @@ from wirekafka.protocol.list_offsets import ListOffsetsRequest, ListOffsetsRespo
 from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 R = TypeVar("R", bound=Response)
+T = TypeVar("T")
 
 CONNECT_TIMEOUT_S = 10.0
 RESPONSE_TIMEOUT_S = 60.0
@@ -34,6 +36,8 @@ _GROUP, _TRANSACTION = 0, 1
 _KINDS = {_GROUP: "group", _TRANSACTION: "transactional id"}
 CLIENT_ID = "wirekafka-cli"
 _LARGEST_RESPONSE_BYTES = 1 << 30
+_AT_ONCE_BYTES = 1 << 22
+"""How much memory a response gets before bytes of it have come."""
 
 
 class CliError(Exception):
@@ -89,12 +93,16 @@ class BrokerConnection:
         self._config = config
         self._correlation_id = self._answers = 0
         self._response_s = RESPONSE_TIMEOUT_S if timeout_s is None else timeout_s
+        self._is_bounded = timeout_s is not None
         connect_s = CONNECT_TIMEOUT_S if timeout_s is None else timeout_s
         try:
             self._socket = socket.create_connection(address, timeout=connect_s)
         except OSError as error:
             reason = f"cannot connect to {address}: {_reason(error)}"
             raise ConnectionFailure(reason) from None
+        except (ValueError, OverflowError) as error:
+            # Metadata may have names that no host has, and ports that there are not.
+            raise ConnectionFailure(f"cannot connect to {address}: {error}") from None
         try:
             self._set_up(config)
         except BaseException:
@@ -199,21 +207,26 @@ class BrokerConnection:
     def _put(self, request: Request, version: int) -> int:
         """Write a request; returns its correlation id."""
         self._correlation_id += 1
-        self._write(encode_request(self._correlation_id, self._client_id, request, version))
+        try:
+            frame = encode_request(self._correlation_id, self._client_id, request, version)
+        except UnencodableMessage as error:
+            raise CliError(f"Kafka's protocol has no such value: {error}") from None
+        self._write(frame)
         return self._correlation_id
 
     def _take(self, correlation_id: int, request: Request, answer: type[R], version: int) -> R:
         """Read the response to the oldest request that waits for one."""
         if self.is_lost:
             raise ConnectionFailure(f"lost the connection to {self.address}")
-        start = self._read(4)
+        deadline = time.monotonic() + self._response_s if self._is_bounded else math.inf
+        start = self._read(4, deadline)
         size = int.from_bytes(start, "big", signed=True)
         if not self._answers and hints.is_tls_alert(start):
             reason = hints.of_tls(self._config)
             raise CliError(f"{self.address} closed the connection; {reason}")
         if not 4 <= size <= _LARGEST_RESPONSE_BYTES:
             raise CliError(f"{self.address} does not speak Kafka's protocol")
-        payload = self._read(size)
+        payload = self._read(size, deadline)
         try:
             if _is_old_refusal(request, payload):
                 version = 0
@@ -233,13 +246,17 @@ class BrokerConnection:
             reason = f"lost the connection to {self.address}: {_reason(error)}"
             raise ConnectionFailure(reason) from None
 
-    def _read(self, size: int) -> bytes:
-        whole = bytearray(size)
-        view = memoryview(whole)
+    def _read(self, size: int, deadline: float) -> bytes:
+        whole = bytearray(min(size, _AT_ONCE_BYTES))
         filled = 0
         while filled < size:
+            if filled == len(whole):
+                whole += bytes(min(size - filled, filled))
             try:
-                count = self._socket.recv_into(view[filled:])
+                if time.monotonic() > deadline:
+                    raise TimeoutError
+                with memoryview(whole) as view:
+                    count = self._socket.recv_into(view[filled:])
             except OSError as error:
                 self.is_lost = True
                 reason = f"no answer from {self.address}: {_reason(error)}"
@@ -347,8 +364,8 @@ class Client:
         """One topic's metadata once it has leaders; CliError if there is no such topic."""
         deadline = time.monotonic() + RETRY_FOR_S
         while True:
-            [topic] = self.metadata([name], create=create).topics
-            error = Error(topic.error_code)
+            topic = only(self.metadata([name], create=create).topics, f"topic {name}")
+            error = Error.of(topic.error_code)
             leaderless = any(partition.leader_id < 0 for partition in topic.partitions)
             if not error and not leaderless:
                 return topic
@@ -370,7 +387,7 @@ class Client:
         deadline = time.monotonic() + RETRY_FOR_S
         while True:
             found = self._find_coordinator(key, kind)
-            error = Error(found.error_code)
+            error = Error.of(found.error_code)
             if not error:
                 return self._connect(Address(found.host, found.port))
             if not error.retriable or time.monotonic() > deadline:
@@ -388,6 +405,8 @@ class Client:
         for name, indexes in wanted.items():
             leaders = {p.partition_index: p.leader_id for p in self.topic(name).partitions}
             for index in indexes:
+                if index not in leaders:
+                    raise CliError(f"topic {name} has no partition {index}")
                 by_leader.setdefault(leaders[index], {}).setdefault(name, []).append(index)
         listed = self.list_offsets(by_leader, timestamp)
         return {partition: found.offset for partition, found in listed.items()}
@@ -436,7 +455,8 @@ class Client:
             request = FindCoordinatorRequest(key=key, key_type=kind)
             return connection.send(request, FindCoordinatorResponse, most=3)
         request = FindCoordinatorRequest(coordinator_keys=[key], key_type=kind)
-        return connection.send(request, FindCoordinatorResponse).coordinators[0]
+        found = connection.send(request, FindCoordinatorResponse).coordinators
+        return only(found, f"the coordinator of {_KINDS[kind]} {key}")
 
     def _connect(self, address: Address) -> BrokerConnection:
         connection = self._connections.get(address)
@@ -454,6 +474,13 @@ def check(error_code: int, subject: str, message: str | None = None) -> None:
         known = error_code in Error._value2member_map_
         name = Error(error_code).name if known else f"error {error_code}"
         raise CliError(f"{subject}: {message} ({name})" if message else f"{subject}: {name}")
+
+
+def only(elements: Sequence[T], subject: str) -> T:
+    """The element of a response about one `subject`. Raises CliError for none, and for several."""
+    if len(elements) != 1:
+        raise CliError(f"{subject}: the broker has answered {len(elements)} times")
+    return elements[0]
 
 
 def _address(text: str) -> Address:
@@ -478,6 +505,8 @@ def _encrypted(plain: socket.socket, address: Address, config: ClientConfig) -> 
     except OSError as error:
         hint = hints.of_no_tls(error, config)
         raise CliError(f"no TLS with {address}: {_reason(error)}{hint}") from None
+    except ValueError as error:
+        raise CliError(f"no TLS with {address}: {error}") from None
     cipher = encrypted.cipher()
     if cipher is not None and cipher[1] == "TLSv1.3" and cipher[0] not in secured.suites:
         encrypted.close()

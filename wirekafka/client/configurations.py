@@ -47,7 +47,10 @@ def described(
     request = DescribeConfigsRequest(
         resources=[resource], include_synonyms=in_detail, include_documentation=in_detail
     )
-    [result] = _owner(client, kind, name).send(request, DescribeConfigsResponse).results
+    results = _owner(client, kind, name).send(request, DescribeConfigsResponse).results
+    if len(results) != 1:
+        raise CliError(f"{name}: the broker has answered {len(results)} times")
+    result = results[0]
     check(result.error_code, name, result.error_message)
     return sorted(result.configs, key=lambda entry: entry.name)
 

@@ -16,13 +16,14 @@ MECHANISMS = {
 def mechanisms_to_try(config: ClientConfig) -> list[str]:
     """The mechanisms by which a user with a password may log in, the strongest first.
 
-    PLAIN, which sends the password, is among them only over TLS, or if `sasl.mechanism` is PLAIN.
+    PLAIN, which sends the password, is among them if `sasl.mechanism` is PLAIN, or not set and
+    there is TLS: a broker that refuses SCRAM would otherwise be sent each password.
     Raises CliError if `sasl.mechanism` takes no password.
     """
     chosen = config.sources.text("sasl.mechanism")
     if chosen is not None:
         _module_of(chosen)
-    may_send_password = config.uses_tls or chosen == "PLAIN"
+    may_send_password = chosen == "PLAIN" or (chosen is None and config.uses_tls)
     return [each for each in MECHANISMS if each != "PLAIN" or may_send_password]
 
 

@@ -196,7 +196,9 @@ class Delivery:
             raise
         for topic in response.responses:
             for result in topic.partition_responses:
-                batches = self._idle.pop((topic.name, result.index))
+                batches = self._idle.pop((topic.name, result.index), None)
+                if batches is None:
+                    raise CliError(f"{topic.name}-{result.index}: answered without being asked")
                 error = Error.of(result.error_code)
                 if error:
                     self._refuse(batches, error, result.error_message)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.client import Client, CliError, check, only
 from wirekafka.client.membership import (
     TopicPartition,
     commit_offsets,
@@ -108,7 +108,7 @@ def _classic(client: Client, name: str) -> ReportedGroup:
     response = client.coordinator(name).send(
         DescribeGroupsRequest(groups=[name]), DescribeGroupsResponse
     )
-    [group] = response.groups
+    group = only(response.groups, f"group {name}")
     if group.error_code == Error.GROUP_ID_NOT_FOUND or group.group_state == "Dead":
         raise CliError(f"no group {name}")
     check(group.error_code, f"group {name}", group.error_message)
@@ -136,7 +136,7 @@ def _consumer(client: Client, name: str) -> ReportedGroup:
     response = client.coordinator(name).send(
         ConsumerGroupDescribeRequest(group_ids=[name]), ConsumerGroupDescribeResponse
     )
-    [group] = response.groups
+    group = only(response.groups, f"group {name}")
     check(group.error_code, f"group {name}", group.error_message)
     return ReportedGroup(
         name, "consumer", group.group_state, group.assignor_name, group.group_epoch, _members(group)
@@ -168,7 +168,7 @@ def _share(client: Client, name: str) -> ReportedGroup:
     response = client.coordinator(name).send(
         ShareGroupDescribeRequest(group_ids=[name]), ShareGroupDescribeResponse
     )
-    [group] = response.groups
+    group = only(response.groups, f"group {name}")
     _check_described(group, name)
     return ReportedGroup(
         name, "share", group.group_state, group.assignor_name, group.group_epoch, _members(group)
@@ -179,7 +179,7 @@ def _streams(client: Client, name: str) -> ReportedGroup:
     response = client.coordinator(name).send(
         StreamsGroupDescribeRequest(group_ids=[name]), StreamsGroupDescribeResponse
     )
-    [group] = response.groups
+    group = only(response.groups, f"group {name}")
     _check_described(group, name)
     subtopologies = (group.topology.subtopologies if group.topology is not None else None) or ()
     topology = {
@@ -257,7 +257,7 @@ def _share_offsets(client: Client, name: str) -> Mapping[TopicPartition, Offset]
         DescribeShareGroupOffsetsRequest(groups=[kind(group_id=name, topics=None)]),
         DescribeShareGroupOffsetsResponse,
     )
-    [group] = response.groups
+    group = only(response.groups, f"group {name}")
     check(group.error_code, f"group {name}", group.error_message)
     return {
         (topic.topic_name, each.partition_index): Offset(each.start_offset, each.lag)

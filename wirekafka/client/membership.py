@@ -7,7 +7,7 @@ from struct import Struct
 from typing import TypeVar
 
 from wirekafka.client.classic_membership import REJOIN, ClassicMembership
-from wirekafka.client.client import Client, check
+from wirekafka.client.client import Client, check, only
 from wirekafka.codec.message import Message
 from wirekafka.errors import Error
 from wirekafka.protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -133,7 +133,7 @@ def fetch_offsets(
     response = client.coordinator(group).send(
         OffsetFetchRequest(groups=[wanted]), OffsetFetchResponse, most=_NAMED
     )
-    [found] = response.groups
+    found = only(response.groups, f"group {group}")
     check(found.error_code, f"group {group}")
     return {
         (topic.name, partition.partition_index): partition.committed_offset

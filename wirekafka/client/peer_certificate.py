@@ -25,5 +25,5 @@ def peer_certificate(address: Address, config: ClientConfig, timeout_s: float) -
             context.wrap_socket(plain, server_hostname=address.host) as encrypted,
         ):
             return encrypted.getpeercert(binary_form=True)
-    except OSError:
-        return None
+    except (OSError, ValueError, OverflowError):
+        return None  # ValueError: Metadata may have names that no host has.

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from wirekafka.client.schema_registry import SchemaRegistry
 
 CLIENT_ID = "wirekafka-console"
-COOKIE = "wirekafka_console"
 _MOST_SESSIONS = 50
 _IDLE_S = 8 * 3600
 OpenSource = Callable[[ClientPool], Source]

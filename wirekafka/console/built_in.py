@@ -136,7 +136,8 @@ def _client_config(
         mechanism = next((each for each in MECHANISMS if each in enabled), None)
         if mechanism is None:
             raise _needs_file(f"none of {', '.join(MECHANISMS)} is in sasl.enabled.mechanisms")
-        values["sasl.mechanism"] = mechanism
+        # This broker may be sent passwords: it has the console in its own process.
+        values["sasl.mechanism"] = "PLAIN" if "PLAIN" in enabled else mechanism
     if listener.protocol.endswith("SSL"):
         if authority is None:
             raise _needs_file(f"{listener.name} has TLS")

@@ -19,4 +19,7 @@ def is_foreign(headers: Mapping[str, str], host: str | None) -> bool:
     if site is not None:
         return site not in _OWN
     origin = headers.get("origin") or headers.get("referer")
-    return origin is not None and urlsplit(origin).netloc != host
+    try:
+        return origin is not None and urlsplit(origin).netloc != host
+    except ValueError:
+        return True  # No URL, so none of ours.

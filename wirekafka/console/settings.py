@@ -63,6 +63,14 @@ class ConsoleSettings:
         return replace(self, cluster=name, clusters=names, secret=secrets.token_bytes(32))
 
     @property
+    def cookie(self) -> str:
+        """The name of the cookie of a session.
+
+        A console with one cluster has another name for it, whose cookie is sent to all paths.
+        """
+        return f"wirekafka_console-{self.cluster}" if self.cluster else "wirekafka_console"
+
+    @property
     def asks_for_login(self) -> bool:
         """Whether each visitor logs in with a name and a password of the brokers'."""
         config = self.config

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self, TypeAlias
 
-from wirekafka.client.client import Client, CliError, ListedOffset, check
+from wirekafka.client.client import Client, CliError, ListedOffset, check, only
 from wirekafka.client.fetcher import (
     NAMED,
     AbortedTransactions,
@@ -278,7 +278,7 @@ class TopicReads:
                 self.fetched_bytes += len(chunk.records)
 
     def _find_shape(self) -> TopicShape:
-        [found] = self._client.metadata([self.topic]).topics
+        found = only(self._client.metadata([self.topic]).topics, f"topic {self.topic}")
         if found.error_code in (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.INVALID_TOPIC_EXCEPTION):
             raise NoTopic(f"no topic {self.topic}")
         check(found.error_code, f"topic {self.topic}")

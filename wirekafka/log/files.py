@@ -20,6 +20,8 @@ _READ_BYTES = 1 << 16
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE
 _CLONE = 0x40049409  # FICLONE: XFS and Btrfs share the blocks of a copy.
 _COPY_BYTES = 1 << 20
+_MOST_EXAMINED_BYTES = 1 << 31
+"""No file of Kafka is larger."""
 _MOST_BUFFERS = 1024  # IOV_MAX on Linux and macOS
 
 
@@ -315,7 +317,13 @@ class RealDisk:
         entries = []
         with os.scandir(path) as found:
             for entry in found:
-                if entry.is_dir():
+                try:
+                    is_directory = entry.is_dir()
+                except OSError as error:
+                    if error.errno != errno.ELOOP:
+                        raise
+                    is_directory = False  # As any link that leads nowhere.
+                if is_directory:
                     # A start lists thousands of logs, whose times are not used.
                     entries.append(DirectoryEntry(entry.name, True, 0, 0))
                     continue
@@ -370,7 +378,7 @@ class RealDisk:
         finally:
             os.close(descriptor)
 
-    def lock(self, path: str) -> RealLock:
+    def lock(self, path: str) -> Lock:
         return RealLock(path)
 
     def free_bytes(self, path: str) -> int:
@@ -409,6 +417,37 @@ class RealDisk:
 
     def _closing(self, file: RealFile) -> None:
         self._opened.pop(file, None)
+
+
+class ExaminedDisk(RealDisk):
+    """Directories in which anything may lie: only regular files are read, and nothing changes."""
+
+    def lock(self, path: str) -> Lock:
+        """Raises `DirectoryLocked` if the lock is held, and takes none: that creates a file."""
+        if is_locked(path):
+            raise DirectoryLocked(f"{path} is held by a node")
+        return _NoLock()
+
+    def read(self, path: str) -> bytes:
+        # The descriptor of a FIFO would be waited for, and a device has no end.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "not a regular file", path)
+            if status.st_size > _MOST_EXAMINED_BYTES:
+                raise OSError(errno.EFBIG, f"larger than {_MOST_EXAMINED_BYTES} bytes", path)
+            parts = []
+            while data := os.read(descriptor, _COPY_BYTES):
+                parts.append(data)
+            return b"".join(parts)
+        finally:
+            os.close(descriptor)
+
+
+class _NoLock:
+    def release(self) -> None:
+        pass
 
 
 class RealFile:
@@ -608,7 +647,8 @@ def is_locked(path: str) -> bool:
     if os.path.realpath(path) in RealLock._held:
         return True
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # Nor may a FIFO of that name be waited for.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
     try:

@@ -179,7 +179,7 @@ def add(
             pattern.name or "",
             pattern.pattern,
             name,
-            host or WILDCARD,
+            WILDCARD if host is None else _not_empty(host),
             each,
             Permission.DENY if deny else Permission.ALLOW,
         )
@@ -230,12 +230,20 @@ def remove(
         wanted = _operations(operation) or [Operation.ANY]
         some = patterns or [Pattern(ResourceType.ANY, None, anything)]
         rights = [(pattern, each) for pattern in some for each in wanted]
-    is_narrow = bool(names or patterns or operation or host or deny or prefixed)
+    is_narrow = bool(names or patterns or operation or deny or prefixed or host is not None)
     if is_narrow == every:
         raise CliError("which ACLs? give --all, or options such as --principal and --topic")
     permission = Permission.DENY if deny else Permission.ANY
     filters = [
-        AclFilter(pattern.type, pattern.name, pattern.pattern, name, host, each, permission)
+        AclFilter(
+            pattern.type,
+            pattern.name,
+            pattern.pattern,
+            name,
+            None if host is None else _not_empty(host),
+            each,
+            permission,
+        )
         for pattern, each in rights
         for name in names or (None,)
     ]
@@ -361,12 +369,20 @@ def _principals(names: Sequence[str] | None) -> list[str]:
 
 def _user(name: str) -> str:
     """The principal of a user, who may be given without the type."""
-    return name if ":" in name else f"User:{name}"
+    return name if ":" in name else f"User:{_not_empty(name)}"
+
+
+def _not_empty(text: str) -> str:
+    """The text of an option. Raises CliError for "", such as of a variable that is not set."""
+    if not text:
+        raise CliError("an option has an empty value")
+    return text
 
 
 def _resource_name(kind: ResourceType, name: str) -> str:
     """The name in ACLs, which call users by their principals."""
-    return _user(name) if kind is ResourceType.USER and name != WILDCARD else name
+    is_user = kind is ResourceType.USER and name != WILDCARD
+    return _user(name) if is_user else _not_empty(name)
 
 
 def _operations(words: Sequence[str] | None) -> list[Operation]:

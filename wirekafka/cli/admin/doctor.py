@@ -66,13 +66,13 @@ def command(
     and 2 if nothing could be checked.
     """
     named = target or bootstrap or BOOTSTRAP
-    directories = _directories(named)
     try:
+        directories = _directories(named)
         if directories:
             findings, checked = _of_data(directories, deep=deep)
         else:
             findings, checked = _of_cluster(named, command_config, timeout, again_after)
-    except (CliError, ConfigError) as error:
+    except (CliError, ConfigError, OSError) as error:
         note(f"wirekafka: {error}")
         raise typer.Exit(_NOT_EXAMINED) from None
     if as_json:

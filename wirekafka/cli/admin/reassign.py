@@ -285,9 +285,8 @@ def _ids(text: str) -> list[int]:
 
 def _read(path: Path) -> BrokersOfPartitions:
     """The plan in a file of the form of Kafka's tool. Raises CliError, OSError."""
-    text = sys.stdin.read() if path == _STDIN else path.read_text()
     try:
-        plan = json.loads(text)
+        plan = json.loads(sys.stdin.read() if path == _STDIN else path.read_text())
         found: BrokersOfPartitions = {}
         for each in plan["partitions"]:
             partition = (_checked(each["topic"], str), _checked(each["partition"], int))
@@ -296,7 +295,7 @@ def _read(path: Path) -> BrokersOfPartitions:
             found[partition] = [_checked(broker, int) for broker in each["replicas"]]
             if any(name != "any" for name in each.get("log_dirs") or ()):
                 raise CliError(f"{path}: log_dirs other than any are not supported")
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise CliError(
             f"{path}: expected a plan: partitions with topic, partition and replicas"
         ) from None

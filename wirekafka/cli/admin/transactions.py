@@ -251,7 +251,10 @@ def _known(number: int) -> int | None:
 def _time(at_ms: int) -> str | None:
     if at_ms < 0:
         return None
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return f"{at_ms} ms"  # After the year 9999.
 
 
 def _now_ms() -> int:

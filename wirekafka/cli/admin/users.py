@@ -166,7 +166,11 @@ def _password(path: Path | None) -> str:
         if found != getpass("Again: "):
             raise CliError("the passwords differ")
     else:
-        text = sys.stdin.read() if path == _STDIN else path.read_text()
+        try:
+            text = sys.stdin.read() if path == _STDIN else path.read_text()
+            text.encode()  # Not so in a locale that passes any bytes on.
+        except UnicodeError:
+            raise CliError(f"{path}: the password is not UTF-8") from None
         lines = text.splitlines()
         if len(lines) > 1:
             raise CliError(f"{path}: expected one line with the password")

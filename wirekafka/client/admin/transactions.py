@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeAlias
 
-from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.client import Client, CliError, check, only
 from wirekafka.errors import Error
 from wirekafka.protocol.describe_producers import (
     DescribeProducersRequest,
@@ -125,7 +125,7 @@ def describe_transaction(client: Client, transactional_id: str) -> TransactionRo
     coordinator = client.transaction_coordinator(transactional_id)
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     response = coordinator.send(request, DescribeTransactionsResponse)
-    [state] = response.transaction_states
+    state = only(response.transaction_states, f"transactional id {transactional_id}")
     if state.error_code == Error.TRANSACTIONAL_ID_NOT_FOUND:
         raise NotFound(f"There is no transactional id {transactional_id}.")
     check(state.error_code, f"transactional id {transactional_id}")
@@ -139,7 +139,7 @@ def producers(client: Client, topic: str, partitions: Iterable[int] = ()) -> lis
 
     An open producer has its transaction, if a coordinator knows it.
     """
-    [shape] = client.metadata([topic]).topics
+    shape = only(client.metadata([topic]).topics, f"topic {topic}")
     if shape.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
         raise CliError(f"no topic {topic}")
     check(shape.error_code, f"topic {topic}")
@@ -206,10 +206,12 @@ def abort(client: Client, partition: TopicPartition, producer_id: int, start_off
             )
         ]
     )
-    [shape] = client.metadata([topic]).topics
-    leader = next(each.leader_id for each in shape.partitions if each.partition_index == index)
-    response = client.node(leader).send(request, WriteTxnMarkersResponse)
-    check(response.markers[0].topics[0].partitions[0].error_code, where)
+    shape = only(client.metadata([topic]).topics, f"topic {topic}")
+    leaders = [each.leader_id for each in shape.partitions if each.partition_index == index]
+    node = client.node(only(leaders, where))
+    written = only(node.send(request, WriteTxnMarkersResponse).markers, where)
+    answered = only(only(written.topics, where).partitions, where)
+    check(answered.error_code, where)
 
 
 def _listed(

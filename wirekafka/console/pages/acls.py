@@ -51,7 +51,7 @@ def review(visit: Visit) -> PageView:
     """The ACL that would be added, and the form to correct it."""
     if not (visit.form or visit.query):
         return correct(visit)
-    acl = _acl(visit.form or visit.query)
+    acl = _acl(_stripped(visit.form or visit.query))
     others = _rules(visit.client)
     values = {
         "title": "Add an ACL",
@@ -74,7 +74,7 @@ def correct(visit: Visit) -> PageView:
 
 def add(visit: Visit) -> Redirect:
     """Add the ACL of the preview."""
-    acl = _acl(visit.form)
+    acl = _acl(_stripped(visit.form))
     create_acls(visit.client, [acl])
     return Redirect(f"/acls?{urlencode({'q': acl.principal})}")
 
@@ -118,9 +118,14 @@ def _again(visit: Visit) -> PageView:
         return correct(visit)
 
 
+def _stripped(fields: Mapping[str, str]) -> dict[str, str]:
+    """What was typed; the fields of an ACL that exists are taken as they are."""
+    return {name: text.strip() for name, text in fields.items()}
+
+
 def _acl(fields: Mapping[str, str]) -> Acl:
     """The ACL of a form. Raises PageError."""
-    entered = {name: fields.get(name, "").strip() for name in fields_of(_EXAMPLE)}
+    entered = {name: fields.get(name, "") for name in fields_of(_EXAMPLE)}
     if any(len(text) > _MOST_CHARACTERS for text in entered.values()):
         raise PageError(400, f"A field of an ACL has at most {_MOST_CHARACTERS} characters.")
     kind = _named(ResourceType, entered["type"], "types")

@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from wirekafka.client.client import Client, CliError, ConnectionFailure, LoginRefused
 from wirekafka.config.option import ConfigError
-from wirekafka.console.access import COOKIE, SessionAccounts, UserAccount
+from wirekafka.console.access import SessionAccounts, UserAccount
 from wirekafka.console.foreign import is_foreign
 from wirekafka.console.refused_form import RefusedForm
 from wirekafka.console.render import Renderer
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MOST_FORM_BYTES = 1 << 20
+_MOST_FIELDS = 1_000
 _REFRESH = "x-refresh"
 """The header of requests that a page makes by itself, to refresh its figures."""
 AT_ONCE = "plain"
@@ -191,10 +192,10 @@ class Pages:
 
         async def log_out(request: Request) -> Response:
             await self._form(request)
-            session = request.cookies.get(COOKIE, "")
+            session = self._session(request)
             await run_in_threadpool(self._accounts.log_out, session)
             response = self._redirected("/login")
-            response.delete_cookie(COOKIE, self._settings.root or "/")
+            response.delete_cookie(self._settings.cookie, self._settings.root or "/")
             return response
 
         return [
@@ -210,7 +211,7 @@ class Pages:
         view = PageView(
             "error.html", {"title": "Error", "status": status, "message": message}, status
         )
-        session = request.cookies.get(COOKIE, "")
+        session = self._session(request)
         return self._shown(request, view, self._accounts.of(session) if session else None)
 
     def _guarded(self, endpoint: Callable[[Request], Any]) -> Callable[[Request], Any]:
@@ -258,7 +259,7 @@ class Pages:
                 text = await run_in_threadpool(next, produced, None)
                 if text is None or await request.is_disconnected():
                     return
-                if self._accounts.of_open_page(request.cookies.get(COOKIE, "")) is not account:
+                if self._accounts.of_open_page(self._session(request)) is not account:
                     message = self._renderer.escape("The session has ended: log in again.")
                     yield _encoded(Event("failed", message)) + _encoded(Event("done", ""))
                     return
@@ -340,7 +341,7 @@ class Pages:
         return replace(view, values={**view.values, "refusal": refusal}, status=status)
 
     def _account(self, request: Request) -> UserAccount | None:
-        session = request.cookies.get(COOKIE, "")
+        session = self._session(request)
         if _REFRESH in request.headers:
             return self._accounts.of_open_page(session)
         return self._accounts.of(session)
@@ -362,7 +363,7 @@ class Pages:
         )
 
     def _shown(self, request: Request, view: PageView, account: UserAccount | None) -> Response:
-        session = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
+        session = self._session(request) or secrets.token_urlsafe(32)
         frame = {
             # With two slashes at its start, a link to it would lead to another host.
             "here": "/" + quote(self._path(request).lstrip("/")),
@@ -377,22 +378,23 @@ class Pages:
         }
         response = HTMLResponse(self._renderer.page(view.template, {**frame, **view.values}))
         response.status_code = view.status
-        if COOKIE not in request.cookies:
+        if not self._session(request):
             self._set_cookie(request, response, session)
         return response
 
     async def _form(self, request: Request) -> dict[str, str]:
         """The fields of a submitted form. Raises PageError unless one of our pages sent it."""
-        body = b""
+        body = bytearray()
         async for part in request.stream():
             body += part
             if len(body) > _MOST_FORM_BYTES:
                 raise PageError(413, "the form is larger than 1 MiB")
-        form = dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
-        session = request.cookies.get(COOKIE, "")
+        form = await run_in_threadpool(_fields, body)
+        session = self._session(request)
         expected = self._accounts.token(session)
         is_other = is_foreign(request.headers, request.headers.get("host"))
-        if is_other or not session or not hmac.compare_digest(form.pop("token", ""), expected):
+        token = form.pop("token", "").encode()
+        if is_other or not session or not hmac.compare_digest(token, expected.encode()):
             raise PageError(403, "The form was not sent by a page of this session: reload it.")
         return form
 
@@ -412,10 +414,14 @@ class Pages:
             values["problem"] = str(error)
             status = 401 if isinstance(error, LoginRefused) else 502
             return self._shown(request, PageView("login.html", values, status), None)
-        self._accounts.log_out(request.cookies.get(COOKIE, ""))
+        self._accounts.log_out(self._session(request))
         response = self._redirected(following)
         self._set_cookie(request, response, session)
         return response
+
+    def _session(self, request: Request) -> str:
+        """The name of the visitor's session; empty without one."""
+        return request.cookies.get(self._settings.cookie, "")
 
     def _path(self, request: Request) -> str:
         """The path of a request within the pages of the cluster."""
@@ -428,13 +434,22 @@ class Pages:
 
     def _set_cookie(self, request: Request, response: Response, session: str) -> None:
         response.set_cookie(
-            COOKIE,
+            self._settings.cookie,
             session,
             path=self._settings.root or "/",
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",
         )
+
+
+def _fields(body: bytearray) -> dict[str, str]:
+    """The fields of a form. Raises PageError."""
+    text = body.decode(errors="replace")
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+    except ValueError:
+        raise PageError(413, f"the form has more than {_MOST_FIELDS} fields") from None
 
 
 def _require_own(request: Request) -> None:

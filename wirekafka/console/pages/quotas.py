@@ -90,8 +90,9 @@ def show(visit: Visit) -> PageView:
 
 def change(visit: Visit) -> Redirect:
     """Set a quota."""
-    entity, quota = _entity(visit.form), _quota(visit.form)
-    text = visit.form.get("value", "").strip()
+    form = {name: text.strip() for name, text in visit.form.items()}
+    entity, quota = _entity(form), _quota(form)
+    text = form.get("value", "")
     try:
         value = float(text)
     except ValueError:
@@ -147,13 +148,13 @@ def _entity(fields: Mapping[str, str]) -> dict[str, str]:
     if kind not in KINDS:
         raise PageError(400, f"A quota is for one of these: {', '.join(KINDS)}.")
     for each in (USER, CLIENT_ID, IP):
-        if each not in KINDS[kind] and fields.get(each, "").strip():
+        if each not in KINDS[kind] and fields.get(each, ""):
             raise PageError(400, f"Leave {each} empty: the quota is for {kind}.")
-    return {each: fields.get(each, "").strip() for each in KINDS[kind]}
+    return {each: fields.get(each, "") for each in KINDS[kind]}
 
 
 def _quota(fields: Mapping[str, str]) -> str:
-    quota = fields.get("quota", "").strip()
+    quota = fields.get("quota", "")
     if not quota:
         raise PageError(400, "Choose a quota.")
     return quota

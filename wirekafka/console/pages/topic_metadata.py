@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.client.client import check
+from wirekafka.client.client import check, only
 from wirekafka.console.pages.page import PageError, Visit
 from wirekafka.errors import Error
 from wirekafka.protocol.metadata import MetadataResponse
@@ -12,7 +12,7 @@ def described(visit: Visit, *others: str) -> tuple[MetadataResponse.Topic, Metad
     """The metadata of the path's topic, and of others. Raises PageError if there is none."""
     name = visit.path["topic"]
     metadata = visit.client.metadata({name, *others})
-    [topic] = [each for each in metadata.topics if each.name == name]
+    topic = only([each for each in metadata.topics if each.name == name], f"topic {name}")
     if topic.error_code in (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.INVALID_TOPIC_EXCEPTION):
         raise PageError(404, f"There is no topic {name}.")
     check(topic.error_code, f"topic {name}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.client import Client, CliError, check, only
 from wirekafka.client.topic_changes import TopicCreation, create_topics, delete_topics, grow_topic
 from wirekafka.console.offsets import EARLIEST, LATEST, committed, list_groups, offsets_at
 from wirekafka.console.pages import messages, producing, searching, tailing
@@ -191,7 +191,7 @@ def create(visit: Visit) -> Redirect:
     new = TopicCreation(
         _count(visit.form, "partitions"), _count(visit.form, "replicas"), _configs(visit.form)
     )
-    [result] = create_topics(visit.client, [name], new)
+    result = only(create_topics(visit.client, [name], new), f"topic {name}")
     check(result.error_code, f"topic {name}", result.message)
     return Redirect(f"/topics/{quote(name, safe='')}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from wirekafka.client.client import BrokerConnection, CliError, check, list_offsets
+from wirekafka.client.client import BrokerConnection, CliError, check, list_offsets, only
 from wirekafka.client.configurations import BROKER
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.doctor.cluster.facts import (
@@ -149,7 +149,8 @@ class BrokerSurvey:
             configuration_keys=list(_OPTIONS),
         )
         request = DescribeConfigsRequest(resources=[resource])
-        [result] = connection.send(request, DescribeConfigsResponse).results
+        response = connection.send(request, DescribeConfigsResponse)
+        result = only(response.results, "configuration")
         if result.error_code == Error.INVALID_REQUEST:
             self._note(stranger=result.error_message or "it has another id")
             return
@@ -220,7 +221,7 @@ class BrokerSurvey:
             (topic.name, each.partition_index): (each.offset, each.timestamp)
             for topic in response.topics
             for each in topic.partitions
-            if not each.error_code
+            if not each.error_code and each.partition_index in wanted.get(topic.name, ())
         }
 
     def _ask_producers(self, connection: BrokerConnection) -> None:

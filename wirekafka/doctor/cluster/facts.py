@@ -11,6 +11,13 @@ from wirekafka.config.address import Address
 TopicPartition = tuple[str, int]
 
 UNKNOWN = -1
+_MOST_DIGITS = 20
+
+
+def whole_number(text: str) -> int | None:
+    """The value of a numeric option, of up to 64 bits; None if it is none."""
+    is_number = text.removeprefix("-").isdecimal() and len(text) <= _MOST_DIGITS
+    return int(text) if is_number else None
 
 
 class Unanswered(NamedTuple):
@@ -83,8 +90,7 @@ class TopicFacts:
 
     def number(self, option: str) -> int | None:
         """A numeric option; None if it is not known."""
-        text = self.configs.get(option, "")
-        return int(text) if text.removeprefix("-").isdecimal() else None
+        return whole_number(self.configs.get(option, ""))
 
     @property
     def is_deleted_by_retention(self) -> bool:

@@ -59,25 +59,28 @@ def connected(address: Address, config: ClientConfig | None, timeout_s: float) -
 def certificate_of(
     address: Address, config: ClientConfig | None, timeout_s: float
 ) -> CertificateFacts | None:
-    """The certificate that a broker presents; None without TLS."""
+    """The certificate that a broker presents; None without TLS, and for what is no certificate."""
     if config is None or not config.uses_tls:
         return None
     encoded = peer_certificate(address, config, timeout_s)
     if encoded is None:
         return None
-    certificate = x509.load_der_x509_certificate(encoded)
-    return CertificateFacts(
-        int(certificate.not_valid_before_utc.timestamp() * 1000),
-        int(certificate.not_valid_after_utc.timestamp() * 1000),
-        _names(certificate),
-    )
+    try:
+        certificate = x509.load_der_x509_certificate(encoded)
+        return CertificateFacts(
+            int(certificate.not_valid_before_utc.timestamp() * 1000),
+            int(certificate.not_valid_after_utc.timestamp() * 1000),
+            _names(certificate),
+        )
+    except (ValueError, x509.InvalidVersion):
+        return None
 
 
 def _names(certificate: x509.Certificate) -> list[str]:
     try:
         kind = x509.SubjectAlternativeName
         found = certificate.extensions.get_extension_for_class(kind).value
-    except (x509.ExtensionNotFound, ValueError):
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
         return []
     addresses = found.get_values_for_type(x509.IPAddress)
     return [*found.get_values_for_type(x509.DNSName), *map(str, addresses)]

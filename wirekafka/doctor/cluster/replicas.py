@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from shlex import quote
 
 from wirekafka.doctor.cluster.facts import ClusterFacts, PartitionFacts, TopicFacts
 from wirekafka.doctor.finding import Finding, Severity, listed
@@ -32,7 +33,7 @@ def check_replication_factors(facts: ClusterFacts) -> Iterator[Finding]:
                 subject=f"topic {topic.name}",
                 problem=f"min.insync.replicas is {wanted}, and its replication factor {factor}:"
                 " producers with acks=all never succeed",
-                advice=f"`wirekafka topics alter {topic.name} --config min.insync.replicas="
+                advice=f"`wirekafka topics alter {quote(topic.name)} --config min.insync.replicas="
                 f"{max(factor - 1, 1)}`, or add replicas with `kafka-reassign-partitions.sh`.",
             )
         is_alone = topic.is_internal and factor == 1

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.client import Client, CliError, check, only
 from wirekafka.client.configurations import TOPIC
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
@@ -162,7 +162,7 @@ def _quorum(client: Client) -> QuorumFacts:
     response = client.send(request, DescribeQuorumResponse)
     answered_ms = _now_ms()
     check(response.error_code, "the quorum", response.error_message)
-    [partition] = response.topics[0].partitions
+    partition = only(only(response.topics, "the quorum").partitions, "the quorum")
     check(partition.error_code, "the quorum", partition.error_message)
     voters, observers = (
         [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from wirekafka.doctor.cluster.facts import ClusterFacts, TopicFacts
 from wirekafka.doctor.finding import Finding, Severity, duration, listed
@@ -32,7 +33,7 @@ def _cleanup_policy(topic: TopicFacts) -> Iterator[Finding]:
         severity=Severity.ERROR,
         subject=f"topic {topic.name}",
         problem=f"cleanup.policy is {policy}: retention deletes {what} that are still in use",
-        advice=f"`wirekafka topics alter {topic.name} --config cleanup.policy=compact`",
+        advice=f"`wirekafka topics alter {quote(topic.name)} --config cleanup.policy=compact`",
     )
 
 
@@ -44,7 +45,7 @@ def _unclean(topic: TopicFacts) -> Iterator[Finding]:
             subject=f"topic {topic.name}",
             problem="unclean.leader.election.enable is true: records that were acknowledged are"
             " lost when a replica that is out of sync becomes leader",
-            advice=f"`wirekafka topics alter {topic.name} --config"
+            advice=f"`wirekafka topics alter {quote(topic.name)} --config"
             " unclean.leader.election.enable=false`, unless availability counts more than records.",
         )
 
@@ -65,8 +66,9 @@ def _short_retention(topic: TopicFacts) -> Iterator[Finding]:
             subject=f"topic {topic.name}",
             problem=f"{' and '.join(limits)}: records are deleted at the next check of retention,"
             " whether or not they were read",
-            advice=f"`wirekafka topics alter {topic.name} --config retention.ms=604800000`, or -1"
-            " for no limit. To empty a topic once, `kafka-delete-records.sh` is meant.",
+            advice=f"`wirekafka topics alter {quote(topic.name)} --config"
+            " retention.ms=604800000`, or -1 for no limit."
+            " To empty a topic once, `kafka-delete-records.sh` is meant.",
         )
 
 

@@ -10,6 +10,7 @@ from wirekafka.doctor.cluster.facts import (
     PartitionFacts,
     ProducerFacts,
     TransactionFacts,
+    whole_number,
 )
 from wirekafka.doctor.finding import Finding, Severity, duration
 
@@ -53,7 +54,7 @@ def _hanging(partition: PartitionFacts, producer: ProducerFacts, now_ms: int) ->
         problem=f"its transaction is open, and no coordinator knows it{since}: readers of committed"
         f" records wait before {held_back} records, and compaction stops there",
         advice="`kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic"
-        f" {partition.topic} --partition {partition.index}"
+        f" {quote(partition.topic)} --partition {partition.index}"
         f" --start-offset {producer.start_offset}`",
         passing=True,
     )
@@ -96,5 +97,6 @@ def _long(transaction: TransactionFacts, most_ms: int, now_ms: int) -> Iterator[
 
 
 def _most_ms(facts: ClusterFacts) -> int:
-    found = [each.configs.get("transaction.max.timeout.ms", "") for each in facts.brokers.values()]
-    return max((int(text) for text in found if text.isdecimal()), default=_DEFAULT_MOST_MS)
+    texts = [each.configs.get("transaction.max.timeout.ms", "") for each in facts.brokers.values()]
+    found = [number for text in texts if (number := whole_number(text)) is not None]
+    return max(found, default=_DEFAULT_MOST_MS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from shlex import quote
 from types import MappingProxyType
 
 from wirekafka.client.client import CliError
@@ -12,9 +13,10 @@ from wirekafka.doctor.data.logs import check_leftovers, check_logs
 from wirekafka.doctor.data.node_files import read_node
 from wirekafka.doctor.data.volumes import check_volumes
 from wirekafka.doctor.finding import Finding, Severity, in_order
+from wirekafka.log.checkpoints import LOCK
 from wirekafka.log.directories import repair
 from wirekafka.log.directories.log_directory import UnusableDirectory
-from wirekafka.log.files import RealDisk
+from wirekafka.log.files import ExaminedDisk, RealDisk, is_locked
 
 CHECKS: Mapping[str, Callable[[NodeFiles], Iterator[Finding]]] = MappingProxyType(
     {
@@ -35,7 +37,7 @@ def examine_data(paths: Sequence[str], *, deep: bool) -> Sequence[Finding]:
 
     Raises CliError for a directory that cannot be listed.
     """
-    disk = RealDisk()
+    disk = ExaminedDisk()
     try:
         node = read_node(disk, paths)
     except OSError as error:
@@ -49,7 +51,10 @@ def examine_data(paths: Sequence[str], *, deep: bool) -> Sequence[Finding]:
 
 def _damages(disk: RealDisk, path: str) -> Iterator[Finding]:
     try:
-        for damage in repair.examine(disk, path):
+        damages = list(repair.examine(disk, path))
+        if is_locked(f"{path}/{LOCK}"):
+            raise UnusableDirectory("a node was started meanwhile")
+        for damage in damages:
             yield Finding(
                 check="torn-tail" if damage.is_torn_tail else "corrupt-batch",
                 severity=Severity.WARNING if damage.is_torn_tail else Severity.ERROR,
@@ -59,7 +64,7 @@ def _damages(disk: RealDisk, path: str) -> Iterator[Finding]:
                 advice=f"The next start cuts {damage.lost_bytes} bytes."
                 if damage.is_torn_tail
                 else "Where another replica is whole, move the log away and let the node copy it;"
-                f" otherwise `wirekafka repair {path} --cut {damage.log}` gives up"
+                f" otherwise `wirekafka repair {quote(path)} --cut {quote(damage.log)}` gives up"
                 f" {damage.lost_bytes} bytes.",
             )
     except (UnusableDirectory, OSError) as error:
