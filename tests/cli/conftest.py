@@ -45,9 +45,9 @@ def run(bootstrap: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> Ru
 
 def command_line(bootstrap: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> Run:
     """The function that runs commands on the cluster at `bootstrap`."""
+    monkeypatch.setenv("WIREKAFKA_BOOTSTRAP", bootstrap)
 
     def run(*words: str, given: str = "") -> Outcome:
-        monkeypatch.setenv("WIREKAFKA_BOOTSTRAP", bootstrap)
         source, sink = os.pipe()
         os.write(sink, given.encode())
         os.close(sink)

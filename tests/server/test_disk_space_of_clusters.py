@@ -147,7 +147,7 @@ def test_a_budget_deletes_what_groups_of_all_coordinators_have_read(cluster: Clu
 
 
 def test_a_coordinator_that_has_not_loaded_all_groups_makes_these_unknown(cluster: Cluster) -> None:
-    cluster.wait_for(lambda: unread_from(cluster, "t") == 7)
+    read_up_to(cluster, 7)
 
     def resign(broker: Broker) -> None:
         broker.groups.resign(0)  # As when a partition cannot be loaded.

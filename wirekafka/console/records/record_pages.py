@@ -75,6 +75,8 @@ def read_page(reads: TopicReads, wish: PageWish) -> RecordPage:
     missing = {i: "it has no leader" for i in wish.partitions if i not in reads.shape.leaders}
     chosen = [index for index in wish.partitions if index not in missing]
     starts, ends = reads.offsets(chosen, EARLIEST), reads.offsets(chosen, LATEST)
+    missing |= {i: "its leader has left it out" for i in chosen if not (i in starts and i in ends)}
+    chosen = [index for index in chosen if index not in missing]
     sides: dict[int, _Side] = {}
     for index in chosen:
         offsets = range(starts[index], ends[index])
