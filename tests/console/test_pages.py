@@ -21,6 +21,7 @@ def test_the_brokers_are_shown_with_their_disks(broker, site):
 
 
 def test_a_page_that_does_not_exist_is_a_page(site):
+    site.get("/")  # The first page begins a session.
     page = site.get("/no/such/page")
     assert page.status == 404
     assert page.words("[role=alert]") == "There is no such page."
