@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,11 @@ class FileScheduling(LoadFileScheduling):
         for each in self.nodes:
             self._reschedule(each)
         return ended_by
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        # A process that has just died accepts nothing: `remove_node` assigns its tests again.
+        with suppress(OSError):
+            super()._assign_work_unit(node)
 
     def schedule(self) -> None:
         """Assign files to all processes, a new one included.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -49,6 +51,21 @@ def test_a_run_goes_on_after_a_fatal_test(
     assert run.returncode == 1, run.stdout + run.stderr
     assert re.search(r"crashed while running '.*test_fatal'", run.stdout), run.stdout
     assert f" 1 failed, {total} passed" in run.stdout
+
+
+def test_files_of_a_process_that_dies_while_it_gets_them_stay_assigned_until_it_is_removed() -> (
+    None
+):
+    def send(tests: list[int]) -> None:
+        raise OSError("cannot send (already closed?)")
+
+    scheduling: Any = FileScheduling.__new__(FileScheduling)
+    node: Any = Mock(send_runtest_some=send)
+    scheduling.workqueue = OrderedDict({"a.py": {"a.py::test_it": False}})
+    scheduling.assigned_work = {}
+    scheduling.registered_collections = {node: ["a.py::test_it"]}
+    scheduling._assign_work_unit(node)
+    assert scheduling.assigned_work == {node: {"a.py": {"a.py::test_it": False}}}
 
 
 def test_files_that_took_longest_start_first() -> None:
