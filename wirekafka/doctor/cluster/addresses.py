@@ -84,7 +84,7 @@ def _fenced(broker: BrokerFacts) -> Finding:
         subject=f"broker {broker.id}",
         problem="it is registered, but fenced: the controller has had no heartbeat from it",
         advice="Start the broker, or see in its log why it does not reach the controller. If it is"
-        " gone for good, reassign its replicas and run `kafka-cluster.sh unregister`.",
+        " gone for good, reassign its replicas and run `wirekafka cluster unregister`.",
     )
 
 

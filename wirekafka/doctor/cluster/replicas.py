@@ -34,7 +34,7 @@ def check_replication_factors(facts: ClusterFacts) -> Iterator[Finding]:
                 problem=f"min.insync.replicas is {wanted}, and its replication factor {factor}:"
                 " producers with acks=all never succeed",
                 advice=f"`wirekafka topics alter {quote(topic.name)} --config min.insync.replicas="
-                f"{max(factor - 1, 1)}`, or add replicas with `kafka-reassign-partitions.sh`.",
+                f"{max(factor - 1, 1)}`, or add replicas: `wirekafka reassign apply`.",
             )
         is_alone = topic.is_internal and factor == 1
         if is_alone and len(facts.brokers) >= _FEW_COPIES_FROM:
@@ -44,7 +44,8 @@ def check_replication_factors(facts: ClusterFacts) -> Iterator[Finding]:
                 subject=f"topic {topic.name}",
                 problem=f"it has one replica in a cluster of {len(facts.brokers)} brokers: groups"
                 " or transactions stop with one broker, and their state is lost with its disk",
-                advice="Add replicas with `kafka-reassign-partitions.sh`, and set the options that"
+                advice=f"Add replicas, `wirekafka reassign apply --topic {quote(topic.name)}"
+                " --replication-factor 3`, and set the options that"
                 " end in .replication.factor before the topic is created.",
             )
 
@@ -59,7 +60,7 @@ def _offline(facts: ClusterFacts) -> Iterator[Finding]:
             found,
             "no leader: they are neither written nor read",
             f"Start a broker that was in sync last: {listed(wanted)}. Only if these are lost for"
-            " good, `kafka-leader-election.sh --election-type UNCLEAN` loses the newest records.",
+            " good, `wirekafka elect --unclean` loses the newest records.",
         )
 
 
@@ -77,7 +78,7 @@ def _unregistered(facts: ClusterFacts) -> Iterator[Finding]:
             problem=f"{len(partitions)} partitions have a replica there, and it is not running:"
             f" {listed(each.name for each in partitions)}",
             advice="Start the broker; or if it is gone for good, reassign the replicas to others"
-            " with `kafka-reassign-partitions.sh`.",
+            " with `wirekafka reassign apply`.",
         )
 
 
@@ -130,7 +131,7 @@ def _not_preferred(facts: ClusterFacts) -> Iterator[Finding]:
             Severity.WARNING,
             found,
             "another leader than the first replica, which is in sync: load is spread unevenly",
-            "`kafka-leader-election.sh --election-type PREFERRED --all-topic-partitions`; with"
+            "`wirekafka elect --all`; with"
             " auto.leader.rebalance.enable the controller does so within five minutes.",
         )
 

@@ -68,7 +68,7 @@ def _short_retention(topic: TopicFacts) -> Iterator[Finding]:
             " whether or not they were read",
             advice=f"`wirekafka topics alter {quote(topic.name)} --config"
             " retention.ms=604800000`, or -1 for no limit."
-            " To empty a topic once, `kafka-delete-records.sh` is meant.",
+            " To empty a topic once, DeleteRecords is meant.",
         )
 
 

@@ -53,9 +53,8 @@ def _hanging(partition: PartitionFacts, producer: ProducerFacts, now_ms: int) ->
         f" from offset {producer.start_offset}",
         problem=f"its transaction is open, and no coordinator knows it{since}: readers of committed"
         f" records wait before {held_back} records, and compaction stops there",
-        advice="`kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic"
-        f" {quote(partition.topic)} --partition {partition.index}"
-        f" --start-offset {producer.start_offset}`",
+        advice=f"`wirekafka transactions abort --topic {quote(partition.topic)}"
+        f" --partition {partition.index} --start-offset {producer.start_offset}`",
         passing=True,
     )
 
@@ -69,7 +68,7 @@ def _ending(transaction: TransactionFacts) -> Iterator[Finding]:
             problem=f"it stays in {transaction.state}: its markers are not written to all of its"
             " partitions",
             advice="See which of its partitions have no leader or a leader that does not answer"
-            f" (`kafka-transactions.sh describe --transactional-id {quote(transaction.name)}`).",
+            f" (`wirekafka transactions describe {quote(transaction.name)}`).",
             passing=True,
         )
 

@@ -38,8 +38,8 @@ def check_features(facts: ClusterFacts) -> Iterator[Finding]:
             subject="cluster",
             problem=f"{_METADATA} is {finalized}, and all brokers support {lowest}: features of the"
             " newer version are off",
-            advice="Once the new version has proved itself, `kafka-features.sh upgrade"
-            " --release-version` with the release of the oldest broker; a downgrade of the software"
+            advice="Once the new version has proved itself, `wirekafka features upgrade"
+            " metadata.version=` with the release of the oldest broker; a downgrade of the software"
             " may then be impossible.",
         )
 
