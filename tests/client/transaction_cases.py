@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.eventually import eventually
 from wirekafka.client.client import BrokerConnection, Client, ConnectionFailure
 from wirekafka.client.fetcher import TopicFetcher
 from wirekafka.client.producer import IdempotentProducer
@@ -32,7 +33,7 @@ def topic_of(client: Client) -> str:
     name = f"written-{secrets.token_hex(4)}"
     [made] = create_topics(client, [name], TopicCreation(partitions=2, replication_factor=1))
     assert not made.error_code
-    client.topic(name)
+    eventually(lambda: client.topic(name))  # Apache Kafka's broker knows it a moment later.
     return name
 
 
