@@ -258,7 +258,7 @@ def test_failures_of_a_second_broker_are_found(pair: Pair, doctor: Doctor) -> No
         "under-min-isr": ("partition both-0", "Bring the missing replicas back"),
     }
     unended = {"transaction-does-not-end": ("transactional id crossing", "have no leader")}
-    later = {"not-preferred-leader": ("partition both-0", "--election-type PREFERRED")}
+    later = {"not-preferred-leader": ("partition both-0", "wirekafka elect --all")}
 
     def found(expected: dict[str, tuple[str, str]]) -> bool:
         report = doctor(at)
