@@ -15,7 +15,7 @@ RACKS = {1: "a", 2: "a", 3: "b"}
 RunJson = Callable[..., Any]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[Cluster]:
     settings = {
         "authorizer.class.name": STANDARD_AUTHORIZER,
