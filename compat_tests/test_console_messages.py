@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare, running
 from tests.console.hanging import ORPHAN, leave_hanging
 from tests.console.site import Site, console
+from tests.eventually import eventually
 from wirekafka import Broker
 from wirekafka.client.client import Client
 
@@ -126,9 +127,10 @@ def test_a_topic_is_created_filled_searched_and_deleted(bootstrap, changing):
     assert "new" in next(html for kind, html in live if kind == "row")
     live.close()
     changing.post(f"/topics/{name}/partitions", partitions=3)
-    assert len(changing.get(f"/topics/{name}").rows("#partitions")) == 3
+    # Apache Kafka's broker knows of a change a moment after the controller has made it.
+    eventually(lambda: len(changing.get(f"/topics/{name}").rows("#partitions")) == 3)
     assert changing.post(f"/topics/{name}/delete", name=name).status == 200
-    assert changing.get(f"/topics/{name}").status == 404
+    eventually(lambda: changing.get(f"/topics/{name}").status == 404)
 
 
 def test_a_hanging_transaction_is_found_and_aborted(bootstrap, changing, topic):
