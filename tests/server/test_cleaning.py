@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -181,9 +182,10 @@ def test_a_stop_during_a_compaction_ends_its_process_and_leaves_the_log_as_it_wa
         assert isinstance(backend, CleanerProcess)
         process = await eventually_async(lambda: backend._process)
         assert process is not None and process.returncode is None
-        cleaning.stop()
-        await eventually_async(lambda: cleaning._task is None)
-        assert process.returncode == -SIGKILL
+        with patch.object(process, "kill", side_effect=process.kill) as kill:
+            cleaning.stop()
+            await eventually_async(lambda: cleaning._task is None)
+        assert kill.call_count == 1 and process.returncode == -SIGKILL
 
     asyncio.run(scenario())
     assert not caplog.records

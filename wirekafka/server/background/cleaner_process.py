@@ -52,6 +52,7 @@ class CleanerProcess:
 
     def __init__(self) -> None:
         self._process: Process | None = None
+        self._killed: Process | None = None
 
     async def clean(self, job: CleaningJob) -> AsyncGenerator[Cleaned | int]:
         """See `CleanerBackend.clean`."""
@@ -88,8 +89,11 @@ class CleanerProcess:
 
     def abort(self) -> None:
         """Kill the worker process."""
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()
+        process = self._process
+        # Once: before Python 3.12, a second signal may take the exit status from asyncio.
+        if process is not None and process.returncode is None and process is not self._killed:
+            self._killed = process
+            process.kill()
 
     async def _kill(self) -> None:
         self.abort()
