@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from wirekafka.config.address import Address
+from wirekafka.config.own import DISK_BUDGET, DISK_POLICY, KEEP_UNREAD
 from wirekafka.doctor.cluster.examination import confirmed, findings_of
 from wirekafka.doctor.cluster.facts import (
     BrokerFacts,
@@ -37,6 +38,7 @@ CONFIGS = {
 }
 FEATURES = {"metadata.version": (7, 33)}
 IDS = (1, 2, 3)
+BUDGETED = DirectoryFacts("/d", "", 1000, 500, used_bytes=95)
 
 
 def broker(id: int, **changes: Any) -> BrokerFacts:
@@ -206,6 +208,10 @@ def test_a_healthy_cluster_has_no_findings() -> None:
             cluster(brokers=[broker(1, directories=[DirectoryFacts("/d", "", 1000, 100)])]),
             "disk-nearly-full",
         ),
+        (
+            cluster(brokers=[broker(1, directories=[BUDGETED], configs={DISK_BUDGET: "100"})]),
+            "disk-budget-used",
+        ),
         (cluster(quorum=quorum(leader=-1)), "quorum-without-leader"),
         (cluster(quorum=voters(VoterFacts(102, 50, NOW_MS, NOW_MS))), "even-voters"),
         (cluster(groups=[group("PreparingRebalance")]), "group-rebalancing"),
@@ -371,3 +377,18 @@ def test_an_option_that_is_no_number_is_not_known(text: str) -> None:
     assert topic(configs={"retention.ms": text}).number("retention.ms") is None
     others = broker(1, configs={"transaction.max.timeout.ms": text})
     assert findings_of(ClusterFacts(now_ms=NOW_MS, brokers={1: others})) is not None
+
+
+def test_a_used_budget_is_a_warning_once_groups_have_not_read_half_of_it() -> None:
+    options = {DISK_BUDGET: "20000", DISK_POLICY: KEEP_UNREAD}
+    directory = BUDGETED._replace(used_bytes=19_000)
+    one = broker(1, directories=[directory], configs=options)
+    severities = {}
+    for offset in (100, 160, 200):
+        facts = cluster(groups=[group(offset=offset)], brokers=[one])
+        [found] = [each for each in findings_of(facts) if each.check == "disk-budget-used"]
+        assert "appends are refused" in found.problem
+        severities[offset] = found.severity
+    assert severities == {100: Severity.WARNING, 160: Severity.NOTE, 200: Severity.NOTE}
+    less = broker(1, directories=[BUDGETED._replace(used_bytes=17_000)], configs=options)
+    assert not [e for e in findings_of(cluster(brokers=[less])) if e.check == "disk-budget-used"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from wirekafka.client.client import BrokerConnection, CliError, check, list_offsets, only
 from wirekafka.client.configurations import BROKER
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.config.own import DISK_BUDGET, DISK_POLICY
 from wirekafka.doctor.cluster.facts import (
     BrokerFacts,
     DirectoryFacts,
@@ -45,7 +46,7 @@ _SHARE = "share"
 _NAMED_TOPICS = 9
 """The last version of OffsetFetch that names topics rather than their ids."""
 _GROUPS_AT_A_TIME = 100
-_OPTIONS = ("node.id", "transaction.max.timeout.ms")
+_OPTIONS = ("node.id", "transaction.max.timeout.ms", DISK_BUDGET, DISK_POLICY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +165,13 @@ class BrokerSurvey:
         for result in response.results:
             code = result.error_code
             error = Error.of(code).name if code else ""
+            used_bytes = sum(
+                each.partition_size for topic in result.topics for each in topic.partitions
+            )
             found.append(
-                DirectoryFacts(result.log_dir, error, result.total_bytes, result.usable_bytes)
+                DirectoryFacts(
+                    result.log_dir, error, result.total_bytes, result.usable_bytes, used_bytes
+                )
             )
             for topic in result.topics:
                 for each in topic.partitions:

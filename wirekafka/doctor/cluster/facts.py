@@ -50,6 +50,8 @@ class DirectoryFacts(NamedTuple):
     error: str = ""
     total_bytes: int = UNKNOWN
     usable_bytes: int = UNKNOWN
+    used_bytes: int = UNKNOWN
+    """Of the logs in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
