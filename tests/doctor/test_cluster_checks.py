@@ -15,6 +15,7 @@ from wirekafka.doctor.cluster.facts import (
     CertificateFacts,
     ClusterFacts,
     DirectoryFacts,
+    FailureCause,
     GroupFacts,
     PartitionFacts,
     ProducerFacts,
@@ -165,8 +166,12 @@ def test_a_healthy_cluster_has_no_findings() -> None:
             "broker-unreachable",
         ),
         (
-            cluster(brokers=[broker(1, failure="cannot connect: Name or service not known")]),
+            cluster(brokers=[broker(1, failure="cannot connect", cause=FailureCause.NAME)]),
             "advertised-name-unknown",
+        ),
+        (
+            cluster(brokers=[broker(1, failure="it may expect another client certificate")]),
+            "broker-unreachable",
         ),
         (cluster(brokers=[broker(1, address=Address("127.0.0.1", 1))]), "advertised-localhost"),
         (cluster(brokers=[broker(1, address=Address("localhost", 1))]), "advertised-localhost"),
@@ -182,7 +187,7 @@ def test_a_healthy_cluster_has_no_findings() -> None:
         (cluster(brokers=[certificate(name="kafka-2.example.com")]), "certificate-name"),
         (cluster(brokers=[certificate(name="*.com")]), "certificate-name"),
         (
-            cluster(brokers=[broker(1, failure="the certificate of x is refused: unknown CA")]),
+            cluster(brokers=[broker(1, failure="unknown CA", cause=FailureCause.CERTIFICATE)]),
             "certificate-refused",
         ),
         (cluster(topic(leader=-1)), "no-leader"),
@@ -320,6 +325,11 @@ def test_a_transaction_is_not_hanging_while_a_coordinator_has_not_answered() -> 
     ]
 
 
+@pytest.mark.parametrize("state", ["Ongoing", "PrepareEpochFence"])
+def test_a_transaction_that_its_coordinator_has_open_is_not_hanging(state: str) -> None:
+    assert checks(cluster(OPEN, transactions=[open_transaction(state=state)])) == []
+
+
 def test_compacted_topics_lose_no_unread_records() -> None:
     compacted = topic(configs={"cleanup.policy": "compact"}, due_offset=160)
     assert checks(cluster(compacted, groups=[group(offset=150)])) == []
@@ -370,4 +380,6 @@ def test_a_command_in_an_advice_quotes_the_names_of_others() -> None:
 def test_an_option_that_is_no_number_is_not_known(text: str) -> None:
     assert topic(configs={"retention.ms": text}).number("retention.ms") is None
     others = broker(1, configs={"transaction.max.timeout.ms": text})
-    assert findings_of(ClusterFacts(now_ms=NOW_MS, brokers={1: others})) is not None
+    long = open_transaction(start_ms=NOW_MS - 20 * 60_000, timeout_ms=0)
+    [found] = findings_of(cluster(OPEN, brokers=[others], transactions=[long]))
+    assert "more than its timeout of 15 min" in found.problem

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from wirekafka.client.client import BrokerConnection, CliError, check, list_offsets, only
+from wirekafka.client.admin.transactions import ACTIVE
+from wirekafka.client.client import (
+    BrokerConnection,
+    CertificateRefused,
+    CliError,
+    UnknownHost,
+    check,
+    list_offsets,
+    only,
+)
 from wirekafka.client.configurations import BROKER
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.doctor.cluster.facts import (
     BrokerFacts,
     DirectoryFacts,
+    FailureCause,
     GroupFacts,
     PartitionFacts,
     ProducerFacts,
@@ -21,7 +31,6 @@ from wirekafka.doctor.cluster.facts import (
 from wirekafka.doctor.cluster.groups import DUE_SHARE
 from wirekafka.doctor.cluster.probe import BrokerLost, Refusals, certificate_of, connected
 from wirekafka.errors import Error
-from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.protocol.describe_producers import (
@@ -40,7 +49,6 @@ from wirekafka.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRespo
 
 _EARLIEST, _LATEST, _NEWEST = -2, -1, -3
 _READ_COMMITTED = 1
-_OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _SHARE = "share"
 _NAMED_TOPICS = 9
 """The last version of OffsetFetch that names topics rather than their ids."""
@@ -59,7 +67,7 @@ class BrokerAnswers:
 
 
 class BrokerSurvey:
-    """Asks one broker; a broker that does not answer costs one timeout."""
+    """Asks one broker; a broker that does not answer costs one timeout, and with TLS two."""
 
     def __init__(self, broker: BrokerFacts, config: ClientConfig | None, timeout_s: float) -> None:
         self._broker, self._config, self._timeout_s = broker, config, timeout_s
@@ -76,7 +84,7 @@ class BrokerSurvey:
         try:
             connection = connected(broker.address, self._config, self._timeout_s)
         except CliError as error:
-            self._note(failure=str(error))
+            self._note(failure=str(error), cause=_cause(error))
             return BrokerAnswers(self._broker)
         try:
             self._ask(connection, cluster_id, topics, now_ms)
@@ -103,13 +111,7 @@ class BrokerSurvey:
             self._ask_identity(connection)
         if self._broker.stranger or self._broker.cluster_id not in ("", cluster_id):
             return
-        with self._refusals.noted("its features"):
-            response = connection.send(ApiVersionsRequest(), ApiVersionsResponse)
-            levels = {
-                each.name: (each.min_version, each.max_version)
-                for each in response.supported_features
-            }
-            self._note(supported=levels)
+        self._note(supported=connection.supported_levels())
         self._partitions = {
             (each.topic, each.index): each
             for topic in topics.values()
@@ -253,7 +255,7 @@ class BrokerSurvey:
         self._refusals.note_codes("producers of its partitions", codes)
 
     def _ask_transactions(self, connection: BrokerConnection) -> None:
-        request = ListTransactionsRequest(state_filters=list(_OPEN_STATES))
+        request = ListTransactionsRequest(state_filters=list(ACTIVE))
         response = connection.send(request, ListTransactionsResponse)
         check(response.error_code, "transactions")
         names = [each.transactional_id for each in response.transaction_states]
@@ -293,8 +295,6 @@ class BrokerSurvey:
                 GroupFacts(
                     name=each.group_id,
                     state=each.group_state,
-                    type=each.group_type or "classic",
-                    coordinator=self._broker.id,
                     offsets=offsets.get(each.group_id, {}),
                 )
             )
@@ -322,6 +322,13 @@ class BrokerSurvey:
         if key in self._partitions:
             changed = replace(self._partitions[key], **changes)  # type: ignore[arg-type]
             self._partitions[key] = changed
+
+
+def _cause(error: CliError) -> FailureCause:
+    if isinstance(error, UnknownHost):
+        return FailureCause.NAME
+    is_refused = isinstance(error, CertificateRefused)
+    return FailureCause.CERTIFICATE if is_refused else FailureCause.CONNECTION
 
 
 def _by_topic(keys: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import NamedTuple
 
 from wirekafka.config.address import Address
@@ -25,6 +26,16 @@ class Unanswered(NamedTuple):
 
     about: str
     reason: str
+
+
+class FailureCause(Enum):
+    """What a connection to a broker failed at; requests on a connection fail at CONNECTION."""
+
+    CONNECTION = auto()
+    NAME = auto()
+    """The host's name does not resolve."""
+    CERTIFICATE = auto()
+    """TLS refuses the broker's certificate."""
 
 
 class CertificateFacts(NamedTuple):
@@ -107,6 +118,7 @@ class BrokerFacts:
     is_fenced: bool = False
     failure: str = ""
     """Why the broker has not answered; empty if it has."""
+    cause: FailureCause = FailureCause.CONNECTION
     stranger: str = ""
     """What another node than the registered one said at the address; empty if it is the broker."""
     cluster_id: str = ""
@@ -130,8 +142,6 @@ class GroupFacts:
 
     name: str
     state: str
-    type: str = "classic"
-    coordinator: int = UNKNOWN
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
@@ -163,7 +173,6 @@ class QuorumFacts:
     leader: int
     end_offset: int
     voters: Sequence[VoterFacts]
-    observers: Sequence[VoterFacts] = ()
     asked_ms: int = UNKNOWN
     answered_ms: int = UNKNOWN
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
+from wirekafka.client.admin.transactions import ACTIVE
 from wirekafka.doctor.cluster.facts import (
     ClusterFacts,
     PartitionFacts,
@@ -34,7 +35,7 @@ def check_transactions(facts: ClusterFacts) -> Iterator[Finding]:
     held = {
         (each.producer_id, partition)
         for each in facts.transactions
-        if each.state in (_OPEN, *_ENDING)
+        if each.state in ACTIVE
         for partition in each.partitions
     }
     for partition in facts.partitions():
