@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from wirekafka.client.admin.transactions import TransactionRow
 from wirekafka.config.address import Address
 from wirekafka.doctor.cluster.examination import confirmed, findings_of
 from wirekafka.doctor.cluster.facts import (
@@ -21,7 +22,6 @@ from wirekafka.doctor.cluster.facts import (
     ProducerFacts,
     QuorumFacts,
     TopicFacts,
-    TransactionFacts,
     Unanswered,
     VoterFacts,
 )
@@ -134,14 +134,15 @@ def checks(facts: ClusterFacts) -> list[str]:
     return sorted({each.check for each in findings_of(facts)})
 
 
-def open_transaction(**changes: Any) -> TransactionFacts:
-    facts = TransactionFacts(
-        name="tx",
-        producer_id=7,
+def open_transaction(**changes: Any) -> TransactionRow:
+    facts = TransactionRow(
+        transactional_id="tx",
         state="Ongoing",
+        producer_id=7,
+        coordinator=1,
         start_ms=NOW_MS - 1000,
         timeout_ms=60_000,
-        partitions=frozenset({("t", 0)}),
+        partitions=[("t", 0)],
     )
     return replace(facts, **changes)
 
@@ -224,10 +225,7 @@ def test_a_healthy_cluster_has_no_findings() -> None:
             "unread-records-expire",
         ),
         (cluster(OPEN), "hanging-transaction"),
-        (
-            cluster(OPEN, transactions=[open_transaction(partitions=frozenset())]),
-            "hanging-transaction",
-        ),
+        (cluster(OPEN, transactions=[open_transaction(partitions=[])]), "hanging-transaction"),
         (
             cluster(OPEN, transactions=[open_transaction(start_ms=NOW_MS - 130_000)]),
             "long-transaction",

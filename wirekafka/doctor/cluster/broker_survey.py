@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from wirekafka.client.admin.transactions import ACTIVE
+from wirekafka.client.admin.transactions import ACTIVE, TransactionRow, coordinated, described
 from wirekafka.client.client import (
     BrokerConnection,
     CertificateRefused,
@@ -26,7 +26,6 @@ from wirekafka.doctor.cluster.facts import (
     ProducerFacts,
     TopicFacts,
     TopicPartition,
-    TransactionFacts,
 )
 from wirekafka.doctor.cluster.groups import DUE_SHARE
 from wirekafka.doctor.cluster.probe import BrokerLost, Refusals, certificate_of, connected
@@ -37,13 +36,9 @@ from wirekafka.protocol.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
 )
-from wirekafka.protocol.describe_transactions import (
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-)
 from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from wirekafka.protocol.list_offsets import ListOffsetsResponse
-from wirekafka.protocol.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from wirekafka.protocol.list_transactions import ListTransactionsRequest
 from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
 from wirekafka.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
@@ -63,7 +58,7 @@ class BrokerAnswers:
     broker: BrokerFacts
     partitions: Mapping[TopicPartition, PartitionFacts] = field(default_factory=dict)
     groups: Sequence[GroupFacts] = ()
-    transactions: Sequence[TransactionFacts] = ()
+    transactions: Sequence[TransactionRow] = ()
 
 
 class BrokerSurvey:
@@ -74,7 +69,7 @@ class BrokerSurvey:
         self._refusals = Refusals()
         self._partitions: dict[TopicPartition, PartitionFacts] = {}
         self._groups: list[GroupFacts] = []
-        self._transactions: list[TransactionFacts] = []
+        self._transactions: list[TransactionRow] = []
 
     def ask(self, cluster_id: str, topics: Mapping[str, TopicFacts], now_ms: int) -> BrokerAnswers:
         """Ask everything that checks need; a failure ends it and is in the result."""
@@ -256,31 +251,14 @@ class BrokerSurvey:
 
     def _ask_transactions(self, connection: BrokerConnection) -> None:
         request = ListTransactionsRequest(state_filters=list(ACTIVE))
-        response = connection.send(request, ListTransactionsResponse)
-        check(response.error_code, "transactions")
-        names = [each.transactional_id for each in response.transaction_states]
-        if names:
-            described = connection.send(
-                DescribeTransactionsRequest(transactional_ids=names), DescribeTransactionsResponse
-            )
-            for each in described.transaction_states:
-                if each.error_code == Error.TRANSACTIONAL_ID_NOT_FOUND:
-                    continue  # It has expired between both requests.
-                check(each.error_code, f"transactional id {each.transactional_id}")
-                self._transactions.append(
-                    TransactionFacts(
-                        name=each.transactional_id,
-                        producer_id=each.producer_id,
-                        state=each.transaction_state,
-                        start_ms=each.transaction_start_time_ms,
-                        timeout_ms=each.transaction_timeout_ms,
-                        partitions=frozenset(
-                            (topic.topic, index)
-                            for topic in each.topics
-                            for index in topic.partitions
-                        ),
-                    )
-                )
+        found = coordinated(connection, self._broker.id, request)
+        described(connection, found)
+        for each in found:
+            if each.error == Error.TRANSACTIONAL_ID_NOT_FOUND.name:
+                continue  # It has expired between both requests.
+            if each.error:
+                raise CliError(f"transactional id {each.transactional_id}: {each.error}")
+            self._transactions.append(each)
         self._note(knows_transactions=True)
 
     def _ask_groups(self, connection: BrokerConnection) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
+from wirekafka.client.admin.transactions import TransactionRow
 from wirekafka.config.address import Address
 
 TopicPartition = tuple[str, int]
@@ -145,18 +146,6 @@ class GroupFacts:
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionFacts:
-    """A transaction at its coordinator."""
-
-    name: str
-    producer_id: int
-    state: str
-    start_ms: int = UNKNOWN
-    timeout_ms: int = UNKNOWN
-    partitions: frozenset[TopicPartition] = frozenset()
-
-
 class VoterFacts(NamedTuple):
     """A voter of the metadata quorum; times are of the quorum leader's clock, -1 if unknown."""
 
@@ -195,7 +184,7 @@ class ClusterFacts:
     brokers: Mapping[int, BrokerFacts] = field(default_factory=dict)
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     groups: Sequence[GroupFacts] = ()
-    transactions: Sequence[TransactionFacts] = ()
+    transactions: Sequence[TransactionRow] = ()
     quorum: QuorumFacts | None = None
     finalized: Mapping[str, int] = field(default_factory=dict)
     """The level of each feature in the cluster."""
