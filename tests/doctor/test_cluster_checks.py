@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import Field, fields, replace
 from typing import Any
 
 import pytest
 
+from tests.doctor.test_check_names import PAGE as PAGE_PATH
 from wirekafka.client.admin.transactions import TransactionRow
 from wirekafka.config.address import Address
 from wirekafka.doctor.cluster.examination import confirmed, findings_of
@@ -27,6 +28,7 @@ from wirekafka.doctor.cluster.facts import (
 )
 from wirekafka.doctor.finding import Finding, Severity, duration, has_problems, in_order, listed
 
+PAGE = PAGE_PATH.read_text()
 NOW_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
 CONFIGS = {
@@ -350,6 +352,27 @@ def test_the_worst_findings_come_first_and_notes_are_no_problems() -> None:
     assert in_order([note, error, warning]) == [error, warning, note]
     assert not has_problems([note])
     assert has_problems([note, warning])
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    of_orders = {"min.insync.replicas": "2"}
+    of_payments = {"min.insync.replicas": "1", "retention.ms": str(100 * 3_600_000)}
+    facts = cluster(
+        topic("orders", of_orders, replicas=[1], isr=[1]),
+        topic(
+            "payments", of_payments, start_offset=0, end_offset=20, stable_offset=20, due_offset=20
+        ),
+        groups=[GroupFacts(name="billing", state="Empty", offsets={("payments", 0): 4})],
+    )
+    found = in_order(findings_of(facts))
+    assert len(found) == 3
+    for each in found:
+        assert f"  {each.subject}: {each.problem} [{each.check}]\n    {each.advice}\n" in PAGE
+
+
+@pytest.mark.parametrize("field", fields(Finding), ids=lambda each: each.name)
+def test_the_page_names_the_fields_of_a_finding(field: Field[object]) -> None:
+    assert f"`{field.name}`" in PAGE
 
 
 def test_long_lists_are_cut() -> None:

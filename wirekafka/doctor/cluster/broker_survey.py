@@ -114,7 +114,7 @@ class BrokerSurvey:
             if each.leader == self._broker.id
         }
         with self._refusals.noted("its log directories"):
-            self._ask_directories(connection)
+            self._ask_directories(connection, topics)
         with self._refusals.noted("offsets of its partitions"):
             self._ask_offsets(connection, topics, now_ms)
         with self._refusals.noted("producers of its partitions"):
@@ -154,7 +154,9 @@ class BrokerSurvey:
         check(result.error_code, "configuration", result.error_message)
         self._note(configs={each.name: each.value or "" for each in result.configs})
 
-    def _ask_directories(self, connection: BrokerConnection) -> None:
+    def _ask_directories(
+        self, connection: BrokerConnection, topics: Mapping[str, TopicFacts]
+    ) -> None:
         response = connection.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
         check(response.error_code, "log directories")
         found = []
@@ -171,6 +173,18 @@ class BrokerSurvey:
                             (topic.name, each.partition_index), size_bytes=each.partition_size
                         )
         self._note(directories=found)
+        stored = {topic.name for result in response.results for topic in result.topics}
+        self._ask_hidden(connection, sorted(stored - topics.keys()))
+
+    def _ask_hidden(self, connection: BrokerConnection, names: Sequence[str]) -> None:
+        """Metadata of all topics leaves out the topics that the user may not describe."""
+        if not names:
+            return
+        named = [MetadataRequest.Topic(name=name) for name in names]
+        request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+        answered = connection.send(request, MetadataResponse).topics
+        codes = {topic.name or "": topic.error_code for topic in answered}
+        self._refusals.note_codes("topics in its log directories", codes)
 
     def _ask_offsets(
         self, connection: BrokerConnection, topics: Mapping[str, TopicFacts], now_ms: int

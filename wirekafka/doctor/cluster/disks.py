@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirekafka.doctor.cluster.facts import ClusterFacts, DirectoryFacts
+from wirekafka.doctor.cluster.facts import ClusterFacts
 from wirekafka.doctor.finding import Finding, Severity
 
 NEARLY_FULL = 0.15
@@ -26,12 +26,10 @@ def check_disks(facts: ClusterFacts) -> Iterator[Finding]:
                     advice="See the broker's log for the disk's error; repair or replace the disk"
                     " and restart the broker, which copies the replicas from the others.",
                 )
-            elif (found := _space(directory, subject)) is not None:
-                yield found
-
-
-def _space(directory: DirectoryFacts, subject: str) -> Finding | None:
-    return space_finding(subject, directory.usable_bytes, directory.total_bytes)
+            else:
+                found = space_finding(subject, directory.usable_bytes, directory.total_bytes)
+                if found is not None:
+                    yield found
 
 
 def space_finding(subject: str, free_bytes: int, total_bytes: int) -> Finding | None:
