@@ -129,16 +129,32 @@ def test_what_a_user_may_not_see_is_reported_as_not_checked(doctor: Doctor, tmp_
     users = {"alice": "alices", "root": "roots"}
     acls = [Allow("alice", "describe", topic="*")]
     with wirekafka.Broker(users=users, acls=acls, topics=["t"]) as broker:
-        config = tmp_path / "client.properties"
-        config.write_text(
-            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
-            "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required"
-            ' username="alice" password="alices";\n'
-        )
-        found = doctor(broker.bootstrap_servers, "--command-config", str(config))
+        found = doctor(broker.bootstrap_servers, "--command-config", str(logged_in(tmp_path)))
     assert found.status == 1
     assert "the cluster: the metadata quorum" in found.of("not-checked")
     assert {each["check"] for each in found.findings} == {"not-checked"}
+
+
+def test_topics_that_a_user_may_not_describe_are_reported_as_not_checked(
+    doctor: Doctor, tmp_path: Path
+) -> None:
+    acls = [Allow("alice", ("describe", "describe_configs"), cluster=True)]
+    with wirekafka.Broker(users={"alice": "alices"}, acls=acls, topics=["t"]) as broker:
+        found = doctor(broker.bootstrap_servers, "--command-config", str(logged_in(tmp_path)))
+    assert found.status == 1
+    assert found.of("not-checked") == ["broker 1: topics in its log directories"]
+    assert found.findings[0]["problem"] == "not checked: t: TOPIC_AUTHORIZATION_FAILED"
+
+
+def logged_in(directory: Path) -> Path:
+    """The configuration of a client that logs in as alice."""
+    config = directory / "client.properties"
+    config.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required"
+        ' username="alice" password="alices";\n'
+    )
+    return config
 
 
 @pytest.mark.parametrize("words", [["127.0.0.1:1"], ["nowhere"], ["/no/such"], ["--timeout", "x"]])

@@ -36,14 +36,11 @@ def check_disks(facts: ClusterFacts) -> Iterator[Finding]:
                     " and restart the broker, which copies the replicas from the others.",
                 )
                 continue
-            if (found := _space(directory, subject)) is not None:
+            found = space_finding(subject, directory.usable_bytes, directory.total_bytes)
+            if found is not None:
                 yield found
             if (found := _budget(facts, broker, directory, subject)) is not None:
                 yield found
-
-
-def _space(directory: DirectoryFacts, subject: str) -> Finding | None:
-    return space_finding(subject, directory.usable_bytes, directory.total_bytes)
 
 
 def _budget(
