@@ -18,7 +18,6 @@ from wirekafka.cli.output import (
 )
 from wirekafka.client.admin.elections import LeaderChoice, LeaderResult, elect_leaders
 from wirekafka.client.client import Client, CliError, check
-from wirekafka.errors import Error
 
 _COLUMNS = ("topic", "partition", "result")
 
@@ -81,13 +80,10 @@ def _wanted(
 ) -> dict[str, list[int]]:
     if partitions:
         return {topics[0]: sorted(set(partitions))}
-    found = {}
-    for topic in client.metadata(topics).topics:
-        if topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
-            raise CliError(f"no topic {topic.name}")
-        check(topic.error_code, f"topic {topic.name}")
-        found[topic.name or ""] = [each.partition_index for each in topic.partitions]
-    return found
+    return {
+        topic.name or "": [each.partition_index for each in topic.partitions]
+        for topic in client.topics(topics)
+    }
 
 
 def _failure(result: LeaderResult) -> str | None:
