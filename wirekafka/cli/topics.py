@@ -110,7 +110,7 @@ def delete(
 def describe(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TOPIC...]", help="The topics' names; none is all."),
+        typer.Argument(metavar="TOPIC...", help="The topics' names; none is all."),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,

@@ -88,20 +88,27 @@ Principals = Annotated[
     ),
 ]
 Host = Annotated[
-    str | None, typer.Option("--host", metavar="ADDRESS", help="An address, or a range of them.")
+    str | None,
+    typer.Option("--host", metavar="ADDRESS", help="An IP address, or a range such as 10.0.0.0/8."),
 ]
 Operations = Annotated[
     list[str] | None,
-    typer.Option("--operation", metavar="NAME", help="As Read, Write or All; may be repeated."),
+    typer.Option(
+        "--operation", metavar="NAME", help="Such as Read, Write or All; may be repeated."
+    ),
 ]
 Prefixed = Annotated[
-    bool, typer.Option("--prefixed", help="Of all resources whose names begin with the names.")
+    bool, typer.Option("--prefixed", help="The names are prefixes: pattern type PREFIXED.")
 ]
 Producer = Annotated[
-    bool, typer.Option("--producer", help="All that a producer needs for the topics and ids.")
+    bool,
+    typer.Option("--producer", help="The operations that a producer needs on the topics and ids."),
 ]
 Consumer = Annotated[
-    bool, typer.Option("--consumer", help="All that a consumer needs for the topics and groups.")
+    bool,
+    typer.Option(
+        "--consumer", help="The operations that a consumer needs on the topics and groups."
+    ),
 ]
 
 
@@ -128,7 +135,7 @@ def list_(
     command_config: CommandConfig = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print all ACLs, or the ACLs that apply to resources or are of users.
+    """Print all ACLs, or the ACLs that apply to the given resources and principals.
 
     ACLs of prefixes and of all resources apply to a name too.
     """
@@ -163,7 +170,7 @@ def add(
     producer: Producer = False,
     consumer: Consumer = False,
     prefixed: Prefixed = False,
-    deny: Annotated[bool, typer.Option("--deny", help="Deny in place of allowing.")] = False,
+    deny: Annotated[bool, typer.Option("--deny", help="Deny the operations.")] = False,
     host: Host = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,

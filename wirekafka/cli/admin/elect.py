@@ -31,15 +31,14 @@ def command(
     partitions: Annotated[
         list[int] | None,
         typer.Option(
-            "--partition", "-p", metavar="N", help="Of the only topic; all if none is given."
+            "--partition", "-p", metavar="N", help="A partition of the only topic; default: all."
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All partitions of all topics.")] = False,
     unclean: Annotated[
         bool,
         typer.Option(
-            "--unclean",
-            help="Of partitions without any replica in sync: another leads, and records are lost.",
+            "--unclean", help="Where no replica is in sync, elect another one: records are lost."
         ),
     ] = False,
     bootstrap: Bootstrap = BOOTSTRAP,

@@ -26,7 +26,8 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 Levels = Annotated[
     list[str],
     typer.Argument(
-        metavar="FEATURE=LEVEL...", help="A level is a number, for metadata.version also as 4.0."
+        metavar="FEATURE=LEVEL...",
+        help="A level is a number or, for metadata.version, a release such as 4.0.",
     ),
 ]
 DryRun = Annotated[

@@ -59,7 +59,12 @@ def list_(
     ] = False,
     older_than: Annotated[
         int | None,
-        typer.Option("--older-than", metavar="S", min=0, help="Only open for so many seconds."),
+        typer.Option(
+            "--older-than",
+            metavar="S",
+            min=0,
+            help="Only transactions that are open for so many seconds.",
+        ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -122,7 +127,9 @@ def producers_(
     *,
     partitions: Annotated[
         list[int] | None,
-        typer.Option("--partition", "-p", metavar="N", help="Only this one; may be repeated."),
+        typer.Option(
+            "--partition", "-p", metavar="N", help="Only this partition; may be repeated."
+        ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -143,7 +150,7 @@ def find_hanging_(
     *,
     topics: Annotated[
         list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Only in this one; may be repeated."),
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Only in this topic; may be repeated."),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -168,12 +175,15 @@ def abort_(
         int, typer.Option("--partition", "-p", metavar="N", help="The partition.")
     ],
     start_offset: Annotated[
-        int, typer.Option("--start-offset", metavar="N", help="As find-hanging prints it.")
+        int,
+        typer.Option(
+            "--start-offset", metavar="N", help="The transaction's, as find-hanging prints it."
+        ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
 ) -> None:
-    """Abort a hanging transaction in one partition; any other is its coordinator's to end."""
+    """Abort a hanging transaction in one partition; other transactions are refused."""
     with Client(bootstrap, command_config) as client:
         found = [
             each

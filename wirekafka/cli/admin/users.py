@@ -60,7 +60,7 @@ PasswordFile = Annotated[
 @app.command("list")
 def list_(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[USER...]", help="The users; none is all.")
+        list[str] | None, typer.Argument(metavar="USER...", help="The users; none is all.")
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
