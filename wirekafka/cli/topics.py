@@ -109,8 +109,7 @@ def delete(
 @app.command()
 def describe(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TOPIC...", help="The topics' names; none is all."),
+        list[str] | None, typer.Argument(metavar="TOPIC...", help="The topics' names; none is all.")
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
