@@ -7,15 +7,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from wirekafka.cli.output import (
-    BOOTSTRAP,
-    AsJson,
-    Bootstrap,
-    CommandConfig,
-    note,
-    show_json,
-    show_table,
-)
+from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, show_rows
 from wirekafka.client.admin.acls import EVERY_ACL, create_acls, delete_acls, filter_of, list_acls
 from wirekafka.client.client import Client, CliError
 from wirekafka.security.acl import (
@@ -280,12 +272,7 @@ def _show(acls: Sequence[Acl], *, as_json: bool) -> None:
         )
         for acl in acls
     ]
-    if as_json:
-        show_json([dict(zip(_COLUMNS, row, strict=True)) for row in rows])
-    elif not rows:
-        note("no ACL matches")
-    else:
-        show_table(_COLUMNS, rows)
+    show_rows(_COLUMNS, rows, as_json=as_json, none="no ACL matches")
 
 
 def _rights(

@@ -7,15 +7,7 @@ from typing import Annotated
 
 import typer
 
-from wirekafka.cli.output import (
-    BOOTSTRAP,
-    AsJson,
-    Bootstrap,
-    CommandConfig,
-    note,
-    show_json,
-    show_table,
-)
+from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, show_rows
 from wirekafka.client.admin.elections import LeaderChoice, LeaderResult, elect_leaders
 from wirekafka.client.client import Client, CliError, check
 
@@ -64,12 +56,7 @@ def command(
         failure = _failure(each)
         failures += [failure] if failure else []
         rows.append((each.topic, each.partition, _word(each, failure)))
-    if as_json:
-        show_json([dict(zip(_COLUMNS, row, strict=True)) for row in rows])
-    elif rows:
-        show_table(_COLUMNS, rows)
-    else:
-        note("no partition needed an election")
+    show_rows(_COLUMNS, rows, as_json=as_json, none="no partition needed an election")
     if failures:
         raise CliError("; ".join(failures))
 

@@ -19,6 +19,7 @@ from wirekafka.cli.output import (
     CommandConfig,
     note,
     show_json,
+    show_rows,
     show_table,
 )
 from wirekafka.client.admin.move_throttle import (
@@ -255,12 +256,7 @@ def unthrottle(
         if value
     ]
     columns = ("kind", "name", "option", "value")
-    if as_json:
-        show_json([dict(zip(columns, row, strict=True)) for row in rows])
-    elif rows:
-        show_table(columns, rows)
-    else:
-        note("no throttles")
+    show_rows(columns, rows, as_json=as_json, none="no throttles")
 
 
 def _current(client: Client, topics: Sequence[str] | None) -> BrokersOfPartitions:

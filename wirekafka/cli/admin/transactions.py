@@ -17,6 +17,7 @@ from wirekafka.cli.output import (
     note,
     show_json,
     show_line,
+    show_rows,
     show_table,
 )
 from wirekafka.client.admin.transactions import (
@@ -211,12 +212,7 @@ def _show_producers(found: Sequence[OpenProducer], *, as_json: bool, none: str) 
         )
         for each in found
     ]
-    if as_json:
-        show_json([dict(zip(_PRODUCER_COLUMNS, row, strict=True)) for row in rows])
-    elif rows:
-        show_table(_PRODUCER_COLUMNS, rows)
-    else:
-        note(none)
+    show_rows(_PRODUCER_COLUMNS, rows, as_json=as_json, none=none)
 
 
 def _transaction(producer: OpenProducer) -> str | None:
