@@ -19,7 +19,7 @@ from wirekafka.codec.message import Request, Response, UnencodableMessage
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.version import VERSION
-from wirekafka.errors import Error
+from wirekafka.errors import Error, error_name
 from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from wirekafka.protocol.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -369,6 +369,15 @@ class Client:
         self._nodes = {b.node_id: Address(b.host, b.port) for b in response.brokers}
         return response
 
+    def topics(self, names: Iterable[str] | None = None) -> list[MetadataResponse.Topic]:
+        """The present metadata of these topics, or of all. Raises CliError if one is missing."""
+        found = self.metadata(names).topics
+        for topic in found:
+            if topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
+                raise CliError(f"no topic {topic.name}")
+            check(topic.error_code, f"topic {topic.name}")
+        return found
+
     def topic(self, name: str, *, create: bool = False) -> MetadataResponse.Topic:
         """One topic's metadata once it has leaders; CliError if there is no such topic."""
         deadline = time.monotonic() + RETRY_FOR_S
@@ -480,8 +489,7 @@ class Client:
 def check(error_code: int, subject: str, message: str | None = None) -> None:
     """Raise CliError if a response carries an error about `subject`."""
     if error_code:
-        known = error_code in Error._value2member_map_
-        name = Error(error_code).name if known else f"error {error_code}"
+        name = error_name(error_code)
         raise CliError(f"{subject}: {message} ({name})" if message else f"{subject}: {name}")
 
 

@@ -28,7 +28,7 @@ def command(
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="[HOST:PORT|DATA]",
+            metavar="HOST:PORT|DATA",
             help="Bootstrap brokers, or the log directories of one node: DIR,DIR,...",
         ),
     ] = None,

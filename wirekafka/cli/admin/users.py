@@ -10,20 +10,11 @@ from typing import Annotated
 
 import typer
 
-from wirekafka.cli.output import (
-    BOOTSTRAP,
-    AsJson,
-    Bootstrap,
-    CommandConfig,
-    note,
-    show_json,
-    show_table,
-)
+from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, note, show_rows
 from wirekafka.client.admin.users import ScramUser, delete_credentials, list_users, set_password
 from wirekafka.client.client import Client, CliError
-from wirekafka.security.sasl.scram import ALGORITHMS, FEWEST_ITERATIONS
+from wirekafka.security.sasl.scram import ALGORITHMS, FEWEST_ITERATIONS, MOST_ITERATIONS
 
-_MOST_ITERATIONS = 16384
 _COLUMNS = ("user", "mechanism", "iterations")
 _STDIN = Path("-")
 _MECHANISM_NAMES = ", ".join(ALGORITHMS)
@@ -43,8 +34,8 @@ Iterations = Annotated[
         "--iterations",
         metavar="N",
         min=FEWEST_ITERATIONS,
-        max=_MOST_ITERATIONS,
-        help=f"Rounds of the hash, from {FEWEST_ITERATIONS} to {_MOST_ITERATIONS}.",
+        max=MOST_ITERATIONS,
+        help=f"Rounds of the hash, from {FEWEST_ITERATIONS} to {MOST_ITERATIONS}.",
     ),
 ]
 PasswordFile = Annotated[
@@ -61,7 +52,7 @@ PasswordFile = Annotated[
 @app.command("list")
 def list_(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[USER...]", help="The users; none is all.")
+        list[str] | None, typer.Argument(metavar="USER...", help="The users; none is all.")
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -70,13 +61,7 @@ def list_(
     """Print the users that have SCRAM passwords, and by which mechanisms."""
     with Client(bootstrap, command_config) as client:
         found = list_users(client, names or ())
-    if as_json:
-        show_json([dict(zip(_COLUMNS, each, strict=True)) for each in found])
-        return
-    if not found:
-        note("no such user" if names else "no users")
-        return
-    show_table(_COLUMNS, found)
+    show_rows(_COLUMNS, found, as_json=as_json, none="no such user" if names else "no users")
 
 
 @app.command()

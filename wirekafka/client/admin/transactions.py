@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from wirekafka.client.client import BrokerConnection, Client, CliError, check, only
-from wirekafka.errors import Error
+from wirekafka.errors import Error, error_name
 from wirekafka.protocol.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -140,10 +140,7 @@ def producers(client: Client, topic: str, partitions: Iterable[int] = ()) -> lis
 
     An open producer has its transaction, if a coordinator knows it.
     """
-    shape = only(client.metadata([topic]).topics, f"topic {topic}")
-    if shape.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
-        raise CliError(f"no topic {topic}")
-    check(shape.error_code, f"topic {topic}")
+    shape = only(client.topics([topic]), f"topic {topic}")
     wanted = set(partitions)
     if missing := wanted - {each.partition_index for each in shape.partitions}:
         raise CliError(f"topic {topic} has no partition {', '.join(map(str, sorted(missing)))}")
@@ -158,12 +155,7 @@ def producers(client: Client, topic: str, partitions: Iterable[int] = ()) -> lis
 
 def find_hanging(client: Client, topics: Sequence[str] | None = None) -> HangingTransactions:
     """The hanging transactions in some topics, or in all, sorted by partition. Raises CliError."""
-    shapes = client.metadata(topics).topics
-    for shape in shapes:
-        if shape.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
-            raise CliError(f"no topic {shape.name}")
-        check(shape.error_code, f"topic {shape.name}")
-    by_leader = _by_leader(shapes)
+    by_leader = _by_leader(client.topics(topics))
     found = HangingTransactions()
     for topic, indexes in by_leader.pop(_NOBODY, {}).items():
         found.leaderless += [(topic, index) for index in sorted(indexes)]
@@ -258,8 +250,7 @@ def _listed(
 
 def _fill(found: TransactionRow, state: DescribeTransactionsResponse.TransactionState) -> None:
     if state.error_code:
-        known = state.error_code in Error._value2member_map_
-        found.error = Error(state.error_code).name if known else f"error {state.error_code}"
+        found.error = error_name(state.error_code)
         return
     found.state = state.transaction_state
     found.producer_id, found.producer_epoch = state.producer_id, state.producer_epoch

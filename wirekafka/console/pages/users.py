@@ -9,13 +9,12 @@ from wirekafka.client.client import CliError
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import Unknown
-from wirekafka.security.sasl.scram import ALGORITHMS, FEWEST_ITERATIONS
+from wirekafka.security.sasl.scram import ALGORITHMS, FEWEST_ITERATIONS, MOST_ITERATIONS
 
 LINK = ("Users", "/users", "p")
 
 _BOTH = "both"
 _MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", _BOTH)
-_MOST_ITERATIONS = 16384
 """That Kafka accepts."""
 
 
@@ -128,8 +127,8 @@ def _password(form: Mapping[str, str]) -> str:
 def _iterations(form: Mapping[str, str]) -> int:
     text = form.get("iterations", "").strip() or str(FEWEST_ITERATIONS)
     count = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
-    if not FEWEST_ITERATIONS <= count <= _MOST_ITERATIONS:
-        limits = f"{FEWEST_ITERATIONS} to {_MOST_ITERATIONS}"
+    if not FEWEST_ITERATIONS <= count <= MOST_ITERATIONS:
+        limits = f"{FEWEST_ITERATIONS} to {MOST_ITERATIONS}"
         raise PageError(400, f"Iterations are a whole number from {limits}, not {text!r}.")
     return count
 
