@@ -65,8 +65,15 @@ def planned_in_steps(
 
 
 def rank(partition: BudgetPartition, segment: BudgetSegment) -> SpareRank:
-    read_offset, last_rank = partition.ranks()
-    return SpareRank.READ if segment.end_offset <= read_offset else last_rank
+    end_offset = segment.end_offset
+    if partition.is_remote or end_offset <= partition.start_offset:
+        return SpareRank.READ
+    if partition.positions is None:
+        return SpareRank.UNREAD
+    if not partition.positions:
+        return SpareRank.UNCLAIMED
+    is_read = all(position >= end_offset for position in partition.positions.values())
+    return SpareRank.READ if is_read else SpareRank.UNREAD
 
 
 def ends(plan: DeletionPlan) -> dict[str, int]:
@@ -187,7 +194,7 @@ def partitions(draw: some.DrawFn) -> list[BudgetPartition]:
             BudgetPartition(
                 topic=f"t{number}",
                 partition=0,
-                start_offset=0,
+                start_offset=draw(some.integers(0, 12)),
                 segments=spare,
                 positions=draw(positions),
                 keeps_unread=draw(some.booleans()),
