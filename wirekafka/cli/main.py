@@ -83,6 +83,10 @@ COMMANDS = {
         "wirekafka.cli.admin.doctor",
         "Find what is wrong with a cluster or a data directory, and what to do about it.",
     ),
+    "conformance": (
+        "wirekafka.cli.admin.conformance",
+        "Compare a Kafka-compatible broker with what Apache Kafka answers.",
+    ),
     "dump-log": ("wirekafka.cli.dump_log", "Print the batches and records of a log file."),
     "completion": ("wirekafka.cli.shell.completion", "Print a script of completion for a shell."),
 }

@@ -103,15 +103,7 @@ class BrokerConnection:
         self._response_s = RESPONSE_TIMEOUT_S if timeout_s is None else timeout_s
         self._is_bounded = timeout_s is not None
         connect_s = CONNECT_TIMEOUT_S if timeout_s is None else timeout_s
-        try:
-            self._socket = socket.create_connection(address, timeout=connect_s)
-        except OSError as error:
-            reason = f"cannot connect to {address}: {_reason(error)}"
-            failed = UnknownHost if isinstance(error, socket.gaierror) else ConnectionFailure
-            raise failed(reason) from None
-        except (ValueError, OverflowError) as error:
-            # Metadata may have names that no host has, and ports that there are not.
-            raise ConnectionFailure(f"cannot connect to {address}: {error}") from None
+        self._socket = open_socket(address, config, connect_s)
         try:
             self._set_up(config)
         except BaseException:
@@ -173,9 +165,6 @@ class BrokerConnection:
         return not polled.poll(0)
 
     def _set_up(self, config: ClientConfig | None) -> None:
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if config is not None and config.uses_tls:
-            self._socket = _encrypted(self._socket, self.address, config)
         self._socket.settimeout(self._response_s)
         self._versions = self._negotiate()
         if config is not None and config.logs_in:
@@ -359,6 +348,10 @@ class Client:
             raise ConnectionFailure(f"no broker {node_id} in the cluster")
         return self._connect(address)
 
+    def node_ids(self) -> list[int]:
+        """The brokers that Metadata has named."""
+        return list(self._nodes)
+
     def metadata(
         self, topics: Iterable[str] | None = None, *, create: bool = False
     ) -> MetadataResponse:
@@ -484,6 +477,30 @@ class Client:
             )
             self._connections[address] = connection
         return connection
+
+
+def open_socket(address: Address, config: ClientConfig | None, timeout_s: float) -> socket.socket:
+    """A connection on which nothing has been sent yet, encrypted if the options ask for it.
+
+    Raises ConnectionFailure, and CliError for TLS that does not come about.
+    """
+    try:
+        made = socket.create_connection(address, timeout=timeout_s)
+    except OSError as error:
+        reason = f"cannot connect to {address}: {_reason(error)}"
+        failed = UnknownHost if isinstance(error, socket.gaierror) else ConnectionFailure
+        raise failed(reason) from None
+    except (ValueError, OverflowError) as error:
+        # Metadata may have names that no host has, and ports that there are not.
+        raise ConnectionFailure(f"cannot connect to {address}: {error}") from None
+    try:
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if config is not None and config.uses_tls:
+            return _encrypted(made, address, config)
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 def check(error_code: int, subject: str, message: str | None = None) -> None:

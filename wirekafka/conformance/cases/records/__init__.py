@@ -1,0 +1,1 @@
+"""Records: Produce, Fetch, and what is known of offsets."""

@@ -1,0 +1,112 @@
+"""What Apache Kafka answers: made from several runs, and compared with another broker's answers.
+
+Runs that differ leave open what differs: the expected value is then ANYTHING or a choice of few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from wirekafka.conformance.plain import Plain
+
+ANYTHING = "*"
+"""Instead of a value: Apache Kafka answers it differently from run to run."""
+_CHOICE = "one of"
+"""The only key of an object whose value lists the answers that Apache Kafka has given."""
+_MOST_CHOICES = 3
+_MESSAGES = ("error_message", "status_detail", "failure_reason")
+"""The ends of names of fields with text for people, whose words are compared only on demand."""
+_ABSENT = "nothing"
+
+Answers: TypeAlias = dict[str, Plain]
+"""What a case has shown, by step, in the order of the steps."""
+
+
+class Difference(NamedTuple):
+    """A place at which answers differ."""
+
+    path: str
+    expected: Plain
+    got: Plain
+
+    def __str__(self) -> str:
+        return f"{self.path}: expected {_said(self.expected)}, got {_said(self.got)}"
+
+
+def merged(first: Plain, second: Plain) -> Plain:
+    """What both runs allow, where `first` may be merged already."""
+    if first == second or first == ANYTHING:
+        return first
+    if isinstance(first, dict) and isinstance(second, dict) and not _is_choice(first):
+        if first.keys() == second.keys():
+            return {key: merged(value, second[key]) for key, value in first.items()}
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        return [merged(one, other) for one, other in zip(first, second, strict=True)]
+    choices = _choices(first)
+    for each in _choices(second):
+        if each not in choices:
+            choices.append(each)
+    return {_CHOICE: choices} if len(choices) <= _MOST_CHOICES else ANYTHING
+
+
+def differences(
+    expected: Plain, got: Plain, path: str = "", *, with_messages: bool = False
+) -> Iterator[Difference]:
+    """Where an answer is not as expected. Texts for people differ only `with_messages`."""
+    if expected == got or expected == ANYTHING:
+        return
+    if _is_choice(expected):
+        if any(not list(differences(each, got, path)) for each in _choices(expected)):
+            return
+        yield Difference(path, expected, got)
+    elif isinstance(expected, dict) and isinstance(got, dict):
+        for key in {**expected, **got}:
+            if key.endswith(_MESSAGES) and not with_messages:
+                continue
+            here = f"{path}.{key}" if path else key
+            one, other = expected.get(key, _ABSENT), got.get(key, _ABSENT)
+            yield from differences(one, other, here, with_messages=with_messages)
+    elif isinstance(expected, list) and isinstance(got, list) and len(expected) == len(got):
+        for number, pair in enumerate(zip(expected, got, strict=True)):
+            yield from differences(*pair, f"{path}[{number}]", with_messages=with_messages)
+    else:
+        yield Difference(path, expected, got)
+
+
+def _is_choice(value: Plain) -> bool:
+    return isinstance(value, dict) and list(value) == [_CHOICE]
+
+
+def _choices(value: Plain) -> list[Plain]:
+    if isinstance(value, dict) and _is_choice(value):
+        listed = value[_CHOICE]
+        assert isinstance(listed, list)
+        return list(listed)
+    return [value]
+
+
+def _said(value: Plain) -> str:
+    if isinstance(value, dict) and _is_choice(value):
+        return " or ".join(map(_said, _choices(value)))
+    return _ABSENT if value == _ABSENT else compact(value)
+
+
+def compact(value: Plain) -> str:
+    """Plain data on one line, as people read it."""
+    if isinstance(value, dict):
+        inner = ", ".join(f"{key}: {compact(each)}" for key, each in value.items())
+        return f"{{{inner}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(compact, value))}]"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return str(value)
+
+
+def joined(runs: Sequence[Answers]) -> Plain:
+    """The expectation of several runs of one case."""
+    whole: Plain = runs[0]
+    for each in runs[1:]:
+        whole = merged(whole, each)
+    return whole

@@ -1,0 +1,161 @@
+"""Plays cases on a cluster, several at once, and judges what they show."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from wirekafka.client.client import CliError
+from wirekafka.conformance import recordings
+from wirekafka.conformance.case import Case
+from wirekafka.conformance.expectation import Answers, Difference, differences
+from wirekafka.conformance.stage import PreparationFailed, Stage, Unsupported, Wires, batch
+from wirekafka.conformance.target import Target
+from wirekafka.conformance.wire import Exchange
+
+Outcome: TypeAlias = Literal["same", "different", "unsupported"]
+WORKERS = 8
+
+
+@dataclass(slots=True)
+class Played:
+    """One case in one version."""
+
+    version: int
+    answers: Answers = field(default_factory=dict)
+    exchanges: list[tuple[str, Exchange]] = field(default_factory=list)
+    unsupported: str = ""
+    """The API that was missing; empty if none was."""
+    failure: str = ""
+    """Why the case could not be played to its end; empty if it was."""
+    differences: list[Difference] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Result:
+    """What a case has shown in all versions that are judged."""
+
+    case: Case
+    seconds: float
+    played: list[Played]
+
+    @property
+    def outcome(self) -> Outcome:
+        if any(each.failure or each.differences for each in self.played):
+            return "different"
+        if all(each.unsupported for each in self.played):
+            return "unsupported"
+        return "same"
+
+
+class Player:
+    """Plays cases on one cluster."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._numbers = itertools.count()
+
+    def prepare(self) -> None:
+        """Create the topics that cases share. Raises CliError."""
+        from wirekafka.conformance.cases import SHARED
+
+        wires = Wires(self.target)
+        stage = Stage(self.target, wires, SHARED, 0, next(self._numbers))
+        try:
+            stage.make_shared()
+        except (PreparationFailed, Unsupported) as error:
+            raise CliError(f"no case can be played: {error}") from None
+        finally:
+            wires.close_all()
+
+    def play(self, case: Case, version: int, wires: Wires) -> Played:
+        """Play a case in one version of its API."""
+        stage = Stage(self.target, wires, case, version, next(self._numbers))
+        played = Played(version)
+        try:
+            case.play(stage)
+        except Unsupported as error:
+            played.unsupported = str(error)
+        except (PreparationFailed, CliError) as error:
+            played.failure = str(error)
+        except (AttributeError, IndexError, ValueError, AssertionError, KeyError) as error:
+            # An answer without what the case goes on with.
+            played.failure = f"{type(error).__name__}: {error}"
+        with suppress(CliError):
+            wires.close_all(except_first=True)
+        played.answers, played.exchanges = stage.answers(), stage.exchanges
+        return played
+
+    def all(
+        self, cases: Sequence[Case], versions_of: Callable[[Case], Iterable[int]]
+    ) -> Iterable[Result]:
+        """Play cases, several at once, and yield each result when it is there."""
+        together = [each for each in cases if not each.is_alone]
+        alone = [each for each in cases if each.is_alone]
+        yield from self._by_workers(together, versions_of, WORKERS)
+        yield from self._by_workers(alone, versions_of, 1)
+
+    def _by_workers(
+        self, cases: Sequence[Case], versions_of: Callable[[Case], Iterable[int]], workers: int
+    ) -> Iterable[Result]:
+        waiting: queue.SimpleQueue[Case] = queue.SimpleQueue()
+        results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
+        for case in cases:
+            waiting.put(case)
+
+        def work() -> None:
+            wires = Wires(self.target)
+            try:
+                while True:
+                    case = waiting.get_nowait()
+                    start = time.monotonic()
+                    played = [self.play(case, each, wires) for each in versions_of(case)]
+                    results.put(Result(case, time.monotonic() - start, played))
+            except queue.Empty:
+                pass
+            except BaseException as error:
+                results.put(error)
+            finally:
+                wires.close_all()
+
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(workers)]
+        for thread in threads:
+            thread.start()
+        for _ in cases:
+            found = results.get()
+            if isinstance(found, BaseException):
+                raise found
+            yield found
+        for thread in threads:
+            thread.join()
+
+
+def playable(cases: Iterable[Case], target: Target) -> list[Case]:
+    """The cases whose needs the cluster has."""
+    return [each for each in cases if each.needs <= target.facts]
+
+
+def judged_versions(case: Case, target: Target, release: str) -> list[int]:
+    """The versions in which a case is played: those recorded and advertised."""
+    recorded = recordings.of_case(case).get(release, {})
+    known = target.range_of(case.request)
+    return [each for each in recorded if each in known and case.has_version(each)]
+
+
+def judge(result: Result, release: str, *, with_messages: bool = False) -> None:
+    """Compare what a case has shown with what a release of Apache Kafka answers."""
+    recorded = recordings.of_case(result.case).get(release, {})
+    for each in result.played:
+        if not each.unsupported and not each.failure:
+            expected = recorded[each.version]
+            found = differences(expected, dict(each.answers), with_messages=with_messages)
+            each.differences = list(found)
+
+
+__all__ = ["Outcome", "Played", "Player", "Result", "batch", "judge", "judged_versions", "playable"]
