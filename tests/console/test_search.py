@@ -9,7 +9,7 @@ import pytest
 
 from wirekafka import Broker
 from wirekafka.client.client import Client
-from wirekafka.console.search import (
+from wirekafka.console.records.search import (
     BadQuery,
     FieldQuery,
     Query,
@@ -132,7 +132,7 @@ def test_an_empty_topic_is_searched_at_once(find):
 
 def test_a_search_goes_on_within_a_batch_whose_records_take_long(broker, topic, find, monkeypatch):
     """Each step reports progress, and no record is found twice or left out."""
-    monkeypatch.setattr("wirekafka.console.search._STEP_S", 0)
+    monkeypatch.setattr("wirekafka.console.records.search._STEP_S", 0)
     broker.produce(topic, [Record(f"x{number}", partition=0) for number in range(8)])
     reports = find(TextQuery("x"))
     assert found(reports) == [f"x{number}" for number in range(8)]
@@ -180,7 +180,7 @@ def test_a_search_can_be_cancelled(broker, topic):
 
 
 def test_bombs_are_counted_and_passed(broker, topic, find, monkeypatch):
-    monkeypatch.setattr("wirekafka.console.search.INFLATED_BYTES", 100_000)
+    monkeypatch.setattr("wirekafka.console.records.search.INFLATED_BYTES", 100_000)
     made = confluent_kafka.Producer(
         {"bootstrap.servers": broker.bootstrap_servers, "compression.type": "zstd"}
     )

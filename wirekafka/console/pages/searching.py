@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from urllib.parse import urlencode
 
-from wirekafka.console.conditions import BadCondition, conditions_of
 from wirekafka.console.pages.messages import (
     chosen_partitions,
     column_values,
@@ -36,9 +35,9 @@ from wirekafka.console.pages.page import (
     without_query,
 )
 from wirekafka.console.records.columns import chosen
+from wirekafka.console.records.conditions import BadCondition, conditions_of
 from wirekafka.console.records.record_files import KEPT_BYTES
-from wirekafka.console.render import Renderer
-from wirekafka.console.search import (
+from wirekafka.console.records.search import (
     MOST_MATCHES,
     AllQueries,
     BadQuery,
@@ -50,6 +49,7 @@ from wirekafka.console.search import (
     SearchWish,
     TextQuery,
 )
+from wirekafka.console.render import Renderer
 from wirekafka.console.topic_reads import Positions, Seen, TopicReads
 from wirekafka.console.value_decoder import ValueDecoder
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.codec.record import iterate_body, record_bytes
-from wirekafka.console.search import Query
+from wirekafka.console.records.search import Query
 from wirekafka.console.topic_reads import (
     INFLATED_BYTES,
     LATEST,

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.codec.record import Record, iterate_body, record_bytes
-from wirekafka.console.conditions import FieldCondition
+from wirekafka.console.records.conditions import FieldCondition
 from wirekafka.console.topic_reads import (
     EARLIEST,
     INFLATED_BYTES,
