@@ -19,7 +19,7 @@ from wirekafka.codec.message import Request, Response, UnencodableMessage
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.version import VERSION
-from wirekafka.errors import Error
+from wirekafka.errors import Error, error_name
 from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from wirekafka.protocol.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -471,8 +471,7 @@ class Client:
 def check(error_code: int, subject: str, message: str | None = None) -> None:
     """Raise CliError if a response carries an error about `subject`."""
     if error_code:
-        known = error_code in Error._value2member_map_
-        name = Error(error_code).name if known else f"error {error_code}"
+        name = error_name(error_code)
         raise CliError(f"{subject}: {message} ({name})" if message else f"{subject}: {name}")
 
 

@@ -23,7 +23,7 @@ from wirekafka.console.source import (
     Unknown,
 )
 from wirekafka.console.topic_samples import TopicSamples
-from wirekafka.errors import Error
+from wirekafka.errors import error_name
 from wirekafka.metrics.lag import LagHistory
 from wirekafka.metrics.measures import Measures
 from wirekafka.server.monitoring.lag import GROUP, READER, LagTracker
@@ -189,7 +189,7 @@ class Inside:
 
     def _errors(self) -> Sequence[ApiErrors]:
         return [
-            ApiErrors(api.name, _named(code), count)
+            ApiErrors(api.name, error_name(code), count)
             for api in list(self._measures.requests.apis.values())
             for code, count in sorted(api.errors.items())
             if code
@@ -209,7 +209,3 @@ class Inside:
         return [
             Software(*software, connected[software], *total) for software, total in totals.items()
         ]
-
-
-def _named(code: int) -> str:
-    return Error(code).name if code in Error._value2member_map_ else f"error {code}"

@@ -18,7 +18,7 @@ from wirekafka.client.fetcher import (
 from wirekafka.codec.batch import BatchHeader, batches
 from wirekafka.codec.record import Record, decode_records, iterate_body, record_bytes
 from wirekafka.console.excerpts import Excerpt, excerpt_of
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import Error, KafkaError, error_name
 from wirekafka.protocol.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -373,6 +373,5 @@ def _chunk_of(data: PartitionData, is_undecided: bool) -> Chunk:
         bytes(data.records or b""),
     )
     if data.error_code:
-        known = data.error_code in Error._value2member_map_
-        chunk.error = Error(data.error_code).name if known else f"error {data.error_code}"
+        chunk.error = error_name(data.error_code)
     return chunk

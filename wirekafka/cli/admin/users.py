@@ -21,9 +21,8 @@ from wirekafka.cli.output import (
 )
 from wirekafka.client.admin.users import ScramUser, delete_credentials, list_users, set_password
 from wirekafka.client.client import Client, CliError
-from wirekafka.security.sasl.scram import ALGORITHMS, FEWEST_ITERATIONS
+from wirekafka.security.sasl.scram import ALGORITHMS, FEWEST_ITERATIONS, MOST_ITERATIONS
 
-_MOST_ITERATIONS = 16384
 _COLUMNS = ("user", "mechanism", "iterations")
 _STDIN = Path("-")
 _MECHANISM_NAMES = ", ".join(ALGORITHMS)
@@ -43,8 +42,8 @@ Iterations = Annotated[
         "--iterations",
         metavar="N",
         min=FEWEST_ITERATIONS,
-        max=_MOST_ITERATIONS,
-        help=f"Rounds of the hash, from {FEWEST_ITERATIONS} to {_MOST_ITERATIONS}.",
+        max=MOST_ITERATIONS,
+        help=f"Rounds of the hash, from {FEWEST_ITERATIONS} to {MOST_ITERATIONS}.",
     ),
 ]
 PasswordFile = Annotated[

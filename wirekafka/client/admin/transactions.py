@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from wirekafka.client.client import Client, CliError, check, only
-from wirekafka.errors import Error
+from wirekafka.errors import Error, error_name
 from wirekafka.protocol.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -254,8 +254,7 @@ def _described(client: Client, node: int, listed: list[TransactionRow]) -> list[
 
 def _fill(found: TransactionRow, state: DescribeTransactionsResponse.TransactionState) -> None:
     if state.error_code:
-        known = state.error_code in Error._value2member_map_
-        found.error = Error(state.error_code).name if known else f"error {state.error_code}"
+        found.error = error_name(state.error_code)
         return
     found.state = state.transaction_state
     found.producer_id, found.producer_epoch = state.producer_id, state.producer_epoch

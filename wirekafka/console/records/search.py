@@ -54,6 +54,12 @@ class Query(Protocol):
         """Whether a record is found."""
 
 
+def candidates(header: BatchHeader, batch: bytes, query: Query | None) -> Iterable[Record]:
+    """The records of a batch, or none if the query rules out all of them. Raises KafkaError."""
+    body = record_bytes(batch, header, limit_bytes=INFLATED_BYTES)
+    return iterate_body(body, header) if query is None or query.may_be_in(body) else ()
+
+
 class TextQuery:
     """A text anywhere in a key, a value, or the name or value of a header."""
 
@@ -267,12 +273,10 @@ class Search:
             return header.end_offset
         kept = self._wish.kept_bytes
         try:
-            body = record_bytes(batch, header, limit_bytes=INFLATED_BYTES)
+            records = candidates(header, batch, self._query)
             if span.start <= header.base_offset:
                 self._records += max(header.count, 0)
-            if not self._query.may_be_in(body):
-                return header.end_offset
-            for record in iterate_body(body, header):
+            for record in records:
                 if record.offset not in span:
                     continue
                 if self._has_enough(matches):

@@ -20,11 +20,10 @@ from wirekafka.protocol.records.metadata import (
     UserScramCredentialRecord,
 )
 from wirekafka.runtime.machine import command
+from wirekafka.security.sasl.scram import FEWEST_ITERATIONS, MOST_ITERATIONS
 
 HASHES = {1: hashlib.sha256, 2: hashlib.sha512}
 """The hash function by mechanism: 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512."""
-
-_FEWEST_ITERATIONS, _MOST_ITERATIONS = 4096, 16384
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +91,9 @@ def _check(change: Deletion | Upsertion) -> None:
     if change.mechanism not in HASHES:
         raise KafkaError(Error.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     if isinstance(change, Upsertion):
-        if change.iterations < _FEWEST_ITERATIONS:
+        if change.iterations < FEWEST_ITERATIONS:
             raise KafkaError(Error.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
-        if change.iterations > _MOST_ITERATIONS:
+        if change.iterations > MOST_ITERATIONS:
             raise KafkaError(Error.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
         if not change.salted_password:
             # Everybody knows the keys of an empty one. Kafka fails on it: UNKNOWN_SERVER_ERROR.

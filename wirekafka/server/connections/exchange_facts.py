@@ -8,7 +8,7 @@ from typing import Any
 
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Message
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import KafkaError, error_name
 
 TopicNames = Callable[[bytes], str | None]
 """The name of a topic by its id; None for an id that is not known."""
@@ -91,7 +91,7 @@ class _Reading:
         if wire == "records":
             self._note_records(value)
         elif name == "error_code":
-            if value and (known := _error_name(value)) not in facts.errors:
+            if value and (known := error_name(value)) not in facts.errors:
                 facts.errors.append(known)
         elif name == "topic_id":
             if found := self._names(bytes(value)):
@@ -131,7 +131,3 @@ class _Reading:
 def _is_topic(kind: str) -> bool:
     """Whether the name in a part of this class is a topic's, and not an option's."""
     return "Topic" in kind and "Config" not in kind
-
-
-def _error_name(code: int) -> str:
-    return Error(code).name if code in Error._value2member_map_ else f"error {code}"
