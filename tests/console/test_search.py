@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import confluent_kafka
 import pytest
@@ -18,7 +18,7 @@ from wirekafka.console.records.search import (
     SearchWish,
     TextQuery,
 )
-from wirekafka.console.topic_reads import TopicReads
+from wirekafka.console.topic_reads import Positions, TopicReads
 from wirekafka.testing import Record
 
 Find = Callable[..., list[SearchProgress]]
@@ -47,6 +47,19 @@ def find(broker: Broker, topic: str) -> Iterator[Find]:
             return list(search.run())
 
         yield find
+
+
+@pytest.fixture
+def omitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partition 1 is in no response with offsets."""
+    listed = TopicReads.offsets
+
+    def offsets(self: TopicReads, partitions: Iterable[int], timestamp: int) -> Positions:
+        return {
+            index: at for index, at in listed(self, partitions, timestamp).items() if index != 1
+        }
+
+    monkeypatch.setattr(TopicReads, "offsets", offsets)
 
 
 def found(reports: list[SearchProgress]) -> list[str]:
@@ -164,6 +177,13 @@ def test_records_written_meanwhile_do_not_prolong_a_search(broker, topic):
             count += len(report.matches)
             broker.produce(topic, [Record("x" * 700_000, partition=0)])
     assert (count, report.end, report.all_offsets) == (4, "complete", 4)
+
+
+def test_a_partition_that_its_leader_leaves_out_is_no_end_of_a_search(broker, topic, find, omitted):
+    broker.produce(topic, [Record(f"v{index}", partition=index) for index in range(3)])
+    reports = find(TextQuery("v"))
+    assert found(reports) == ["v0", "v2"]
+    assert reports[-1].failed == {1: "its leader has left it out"}
 
 
 def test_a_search_can_be_cancelled(broker, topic):

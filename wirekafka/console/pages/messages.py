@@ -33,7 +33,7 @@ from wirekafka.console.records.record_pages import (
     read_page,
     read_record,
 )
-from wirekafka.console.topic_reads import EARLIEST, LATEST, LIST_BYTES, Positions, Seen, TopicReads
+from wirekafka.console.topic_reads import LATEST, LIST_BYTES, Positions, Seen, TopicReads
 from wirekafka.console.value_decoder import MOST_BYTES, PAGE_LIMIT_S, ValueDecoder
 from wirekafka.visible_text import visible
 
@@ -311,7 +311,7 @@ def starts_at(reads: TopicReads, partitions: tuple[int, ...], time_ms: int) -> P
     led = [index for index in partitions if index in reads.shape.leaders]
     found = reads.offsets(led, time_ms)
     ends = reads.offsets(led, LATEST)
-    return {index: at if at >= 0 else ends[index] for index, at in found.items()}
+    return {index: at if at >= 0 else ends[index] for index, at in found.items() if index in ends}
 
 
 def cursor(positions: Positions) -> str:
@@ -348,13 +348,11 @@ def _record(visit: Visit, kept_bytes: int) -> Seen:
     offset = visit.path["offset"]
     if not re.fullmatch(r"\d{1,19}", offset) or int(offset) > LARGEST_INT64:
         raise PageError(404, "An offset is a whole number from 0 on.")
-    if index in reads.shape.leaders:
-        start = reads.offsets([index], EARLIEST)[index]
-        end = reads.offsets([index], LATEST)[index]
-        if start <= int(offset) < end:
-            seen = read_record(reads, index, int(offset), kept_bytes)
-            if seen is not None:
-                return seen
+    spans, _ = reads.spans([index])
+    if int(offset) in spans.get(index, ()):
+        seen = read_record(reads, index, int(offset), kept_bytes)
+        if seen is not None:
+            return seen
     raise PageError(404, f"There is no record at offset {offset} of {reads.topic}-{index}.")
 
 

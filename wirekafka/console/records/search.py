@@ -14,9 +14,7 @@ from wirekafka.codec.batch import BatchHeader
 from wirekafka.codec.record import Record, iterate_body, record_bytes
 from wirekafka.console.records.conditions import FieldCondition
 from wirekafka.console.topic_reads import (
-    EARLIEST,
     INFLATED_BYTES,
-    LATEST,
     LIST_BYTES,
     Chunk,
     Positions,
@@ -206,16 +204,14 @@ class Search:
 
     def run(self) -> Iterator[SearchProgress]:
         """Search, and report after each fetch. Raises CliError."""
-        chosen = [index for index in self._wish.partitions if index in self._reads.shape.leaders]
-        self._failed = {
-            index: "it has no leader" for index in self._wish.partitions if index not in chosen
-        }
-        starts, ends = self._reads.offsets(chosen, EARLIEST), self._reads.offsets(chosen, LATEST)
+        spans, self._failed = self._reads.spans(self._wish.partitions)
+        starts = {index: span.start for index, span in spans.items()}
+        ends = {index: span.stop for index, span in spans.items()}
         for index, at in self._wish.starts.items():
             if index in starts:
                 starts[index] = min(max(starts[index], at), ends[index])
-        total = sum(ends[index] - starts[index] for index in chosen)
-        positions = {index: starts[index] for index in chosen if starts[index] < ends[index]}
+        total = sum(ends[index] - at for index, at in starts.items())
+        positions = {index: at for index, at in starts.items() if at < ends[index]}
         self.positions = dict(starts)
         end = "complete"
         while positions and end == "complete":
