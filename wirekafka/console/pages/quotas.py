@@ -133,13 +133,18 @@ def _quotas(client: Client) -> Known[Sequence[QuotaLine]]:
         return Unknown(str(error))
     return [
         QuotaLine(
-            dict(sorted((part.entity_type, part.entity_name) for part in entry.entity)[::-1]),
+            {part.entity_type: part.entity_name for part in sorted(entry.entity, key=_by_type)},
             value.key,
             value.value,
         )
         for entry in response.entries or ()
         for value in entry.values
     ]
+
+
+def _by_type(part: DescribeClientQuotasResponse.EntryData.EntityData) -> bool:
+    """The user comes first."""
+    return part.entity_type != USER
 
 
 def _entity(fields: Mapping[str, str]) -> dict[str, str]:
