@@ -18,6 +18,7 @@ from wirekafka.client.admin.quotas import alter_quotas
 from wirekafka.client.client import Client
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.errors import Error
+from wirekafka.protocol.fetch import FetchResponse
 from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsResponse
 from wirekafka.security.acl import WILDCARD, Acl, Operation, PatternType, Permission, ResourceType
 
@@ -127,6 +128,24 @@ def test_names_that_clients_choose_control_nothing(site: Site, broker: wirekafka
         assert "readers" in shown, path
         assert not any(each in shown for each in CONTROLS), path
     consumer.close()
+
+
+def test_records_of_a_partition_that_was_not_asked_for_are_refused(
+    site: Site, proxy: LyingProxy, broker: wirekafka.Broker
+) -> None:
+    def answer_another(response: Any) -> None:
+        if isinstance(response, FetchResponse):
+            response.responses[0].partitions[0].partition_index = 7
+
+    broker.produce("t", ["x"])
+    proxy.lie = answer_another
+    try:
+        for path in ("/topics/t/messages", "/topics/t/search?text=x&plain=yes"):
+            page = site.get(path)
+            assert page.status == 502, path
+            assert "answered for t-7 unasked" in page.words("[role=alert]"), path
+    finally:
+        proxy.lie = truth
 
 
 @pytest.mark.parametrize("seed", range(16))

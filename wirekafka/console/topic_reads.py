@@ -291,7 +291,10 @@ class TopicReads:
             response = self._client.node(leader).send(request, FetchResponse, most=NAMED)
             check(response.error_code, f"fetch from {self.topic}")
             for data in (each for topic in response.responses for each in topic.partitions):
-                chunk = into[data.partition_index] = _chunk_of(data, not terms.committed_only)
+                index = data.partition_index
+                if index not in wanted:
+                    raise CliError(f"the broker has answered for {self.topic}-{index} unasked")
+                chunk = into[index] = _chunk_of(data, not terms.committed_only)
                 self.fetched_bytes += len(chunk.records)
 
     def _find_shape(self) -> TopicShape:
