@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import pytest
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -17,6 +21,7 @@ from confluent_kafka.admin import (
 from compat_tests.apache_kafka import apache_kafka_on
 from compat_tests.java_tools import JavaTools
 from spark_examples.live_broker import live_broker
+from tests.cli.conftest import command_line
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 
 SETTINGS = (f"authorizer.class.name={STANDARD_AUTHORIZER}", "super.users=User:ANONYMOUS")
@@ -42,6 +47,31 @@ def test_kafka_acls_adds_lists_and_removes(java_tools: JavaTools, tmp_path: Path
         run("--remove", "--force", "--topic", "orders")
         assert "alice" not in run("--list")
         assert "bob" in run("--list")
+
+
+@pytest.mark.parametrize(
+    "role",
+    [
+        ("--producer", "--topic", "orders", "--transactional-id", "pay"),
+        ("--consumer", "--topic", "orders", "--group", "shop"),
+    ],
+    ids=["producer", "consumer"],
+)
+def test_our_command_grants_a_role_what_kafka_acls_grants(
+    java_tools: JavaTools,
+    tmp_path: Path,
+    role: Sequence[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: Any,
+) -> None:
+    with live_broker(tmp_path / "data", *SETTINGS) as bootstrap:
+        run = command_line(bootstrap, monkeypatch, capfdbinary)
+        words = ("--bootstrap-server", bootstrap, "--add", "--allow-principal", "User:alice")
+        java_tools.run("kafka-acls", *words, *role)
+        by_tool = run("acls", "list", "--json").out
+        assert json.loads(run("acls", "remove", "--all", "--json").out)
+        run("acls", "add", "--principal", "alice", *role)
+        assert run("acls", "list", "--json").out == by_tool
 
 
 def test_acls_go_over_to_apache_kafka_and_back(tmp_path: Path) -> None:

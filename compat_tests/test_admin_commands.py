@@ -11,9 +11,11 @@ import pytest
 from confluent_kafka import Producer
 
 from compat_tests import apache_kafka
+from compat_tests.java_tools import JavaTools
 from spark_examples.live_broker import live_broker
 from tests.cli.conftest import Outcome, command_line
 from tests.console.hanging import leave_hanging
+from wirekafka.client.admin.features import level_name
 from wirekafka.client.client import Client
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 
@@ -162,6 +164,17 @@ def test_every_command_prints_the_same(
     for producer in opened:
         producer.abort_transaction(10)
     assert not differences, "\n\n".join([f"{len(differences)} differ", *differences])
+
+
+def test_levels_of_metadata_version_have_kafkas_names(java_tools: JavaTools) -> None:
+    """Kafka's tool lists all names if it is asked for an unknown one; their levels begin at 7."""
+    words = ("--bootstrap-server", "localhost:1", "version-mapping", "--release-version", "9.9")
+    ended = java_tools.finish("kafka-features", *words)
+    _, found, listed = (ended.stdout + ended.stderr).partition("Supported metadata.version are: ")
+    assert found, ended
+    names = dict(enumerate(listed.strip().split(", "), start=7))
+    assert {each: level_name("metadata.version", each) for each in names} == names
+    assert level_name("metadata.version", max(names) + 1) is None
 
 
 def plant(bootstrap: str) -> Producer:

@@ -15,7 +15,7 @@ from tests import kafka_jars
 from tests.eventually import eventually
 from tests.repetitions import swept
 
-_RELEASES = swept(["3.3.2", "3.9.1", kafka_jars.PREVIOUS_VERSION], every=3)
+_RELEASES = swept([*kafka_jars.EARLIER_VERSIONS, kafka_jars.PREVIOUS_VERSION], every=3)
 
 
 @pytest.mark.timeout(400)

@@ -29,7 +29,7 @@ from wirekafka.apis.shared import registry
 from wirekafka.protocol.api_versions import ApiVersionsRequest
 from wirekafka.protocol.update_features import UpdateFeaturesRequest
 
-OLDER = "3.9.1"
+OLDER = kafka_jars.EARLIER_VERSIONS[-1]
 HOST = "127.0.0.1"
 BROKER = 2
 

@@ -20,8 +20,8 @@ PREVIOUS_VERSION = "4.3.1"
 """The previous release, which has to read wirekafka's directories and the reverse."""
 CONNECT_VERSION = "4.3.1"
 """The version of Kafka Connect, of which 4.4.0 is published in part only."""
-EARLIER_VERSIONS = ("3.9.1", "3.3.2")
-"""The last release of the previous generation, and the first whose brokers are compared."""
+EARLIER_VERSIONS = ("3.3.2", "3.9.1")
+"""The first release whose brokers are compared, and the last of the generation before 4.0."""
 OLD_KAFKA_VERSION = "2.1.1"
 """The oldest client generation that a 4.4 broker accepts (KIP-896)."""
 

@@ -192,6 +192,12 @@ class KafkaError(Exception):
         return cls(error, message or (None if error == code else f"error {code}"))
 
 
+def error_name(error_code: int) -> str:
+    """Kafka's name for an error; its number for an error of a later Kafka."""
+    known = error_code in Error._value2member_map_
+    return Error(error_code).name if known else f"error {error_code}"
+
+
 _RETRIABLE = frozenset(
     {
         Error.CORRUPT_MESSAGE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 import wirekafka
 from tests.cli.conftest import Outcome
 from tests.doctor import planted
 from tests.eventually import eventually
 from tests.ports import free_ports
+from tests.server.serving import Serving
 from wirekafka.cli.main import main
 from wirekafka.client.client import Client
+from wirekafka.client.producer import IdempotentProducer
 from wirekafka.client.transactions import TransactionalProducer
 from wirekafka.codec.record import Record
 from wirekafka.doctor.cluster import disks, quorum
@@ -125,16 +129,32 @@ def test_what_a_user_may_not_see_is_reported_as_not_checked(doctor: Doctor, tmp_
     users = {"alice": "alices", "root": "roots"}
     acls = [Allow("alice", "describe", topic="*")]
     with wirekafka.Broker(users=users, acls=acls, topics=["t"]) as broker:
-        config = tmp_path / "client.properties"
-        config.write_text(
-            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
-            "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required"
-            ' username="alice" password="alices";\n'
-        )
-        found = doctor(broker.bootstrap_servers, "--command-config", str(config))
+        found = doctor(broker.bootstrap_servers, "--command-config", str(logged_in(tmp_path)))
     assert found.status == 1
     assert "the cluster: the metadata quorum" in found.of("not-checked")
     assert {each["check"] for each in found.findings} == {"not-checked"}
+
+
+def test_topics_that_a_user_may_not_describe_are_reported_as_not_checked(
+    doctor: Doctor, tmp_path: Path
+) -> None:
+    acls = [Allow("alice", ("describe", "describe_configs"), cluster=True)]
+    with wirekafka.Broker(users={"alice": "alices"}, acls=acls, topics=["t"]) as broker:
+        found = doctor(broker.bootstrap_servers, "--command-config", str(logged_in(tmp_path)))
+    assert found.status == 1
+    assert found.of("not-checked") == ["broker 1: topics in its log directories"]
+    assert found.findings[0]["problem"] == "not checked: t: TOPIC_AUTHORIZATION_FAILED"
+
+
+def logged_in(directory: Path) -> Path:
+    """The configuration of a client that logs in as alice."""
+    config = directory / "client.properties"
+    config.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required"
+        ' username="alice" password="alices";\n'
+    )
+    return config
 
 
 @pytest.mark.parametrize("words", [["127.0.0.1:1"], ["nowhere"], ["/no/such"], ["--timeout", "x"]])
@@ -252,3 +272,21 @@ def test_an_internal_topic_with_one_replica_is_found(doctor: Doctor) -> None:
             planted.committed(client, "g", "t", 0)
         found = doctor(cluster.bootstrap_servers)
     assert found.of("internal-topic-single-copy") == ["topic __consumer_offsets"]
+
+
+def test_a_budget_that_is_nearly_used_up_by_unread_records_is_found(
+    tmp_path: Path, doctor: Doctor
+) -> None:
+    option = "wirekafka.disk.budget.bytes=1000000"
+    with Serving(tmp_path / "data", "--set", option) as serving:
+        address = f"127.0.0.1:{serving.port}"
+        with Client(address) as client:
+            client.topic("slow", create=True)
+            producer = IdempotentProducer(client)
+            for _ in range(10):
+                producer.send("slow", 0, [Record(value=os.urandom(93_000))])
+            commit = Consumer({"bootstrap.servers": address, "group.id": "stopped"})
+            commit.commit(offsets=[TopicPartition("slow", 0, 1)], asynchronous=False)
+            commit.close()
+        [found] = [e for e in doctor(address).findings if e["check"] == "disk-budget-used"]
+    assert found["severity"] == "warning" and found["subject"].endswith("/data")

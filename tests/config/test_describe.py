@@ -132,6 +132,15 @@ def test_secrets_and_unknown_values_are_withheld():
     ]
 
 
+def test_the_disk_budget_is_described_with_its_value_and_no_other_option_of_ours():
+    options = {"wirekafka.disk.budget.bytes": "1000", "wirekafka.tier": "s3://hunter2@bucket"}
+    listed = entries(describe_broker(BrokerConfig.of(options)))
+    budget = listed["wirekafka.disk.budget.bytes"]
+    assert (budget.value, budget.sensitive, budget.read_only) == ("1000", False, True)
+    assert budget.synonyms == [("wirekafka.disk.budget.bytes", "1000", ConfigSource.STATIC_BROKER)]
+    assert (listed["wirekafka.tier"].value, listed["wirekafka.tier"].sensitive) == (None, True)
+
+
 def test_rates_of_replication_are_shown_where_they_were_set():
     name = "leader.replication.throttled.rate"
     assert name not in entries(describe_broker(BrokerConfig.of()))

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import Field, fields, replace
 from typing import Any
 
 import pytest
 
+from tests.doctor.test_check_names import PAGE as PAGE_PATH
+from wirekafka.client.admin.transactions import TransactionRow
 from wirekafka.config.address import Address
+from wirekafka.config.own import DISK_BUDGET, DISK_POLICY, KEEP_UNREAD
 from wirekafka.doctor.cluster.examination import confirmed, findings_of
 from wirekafka.doctor.cluster.facts import (
     BrokerFacts,
     CertificateFacts,
     ClusterFacts,
     DirectoryFacts,
+    FailureCause,
     GroupFacts,
     PartitionFacts,
     ProducerFacts,
     QuorumFacts,
     TopicFacts,
-    TransactionFacts,
     Unanswered,
     VoterFacts,
 )
 from wirekafka.doctor.finding import Finding, Severity, duration, has_problems, in_order, listed
 
+PAGE = PAGE_PATH.read_text()
 NOW_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
 CONFIGS = {
@@ -37,6 +41,7 @@ CONFIGS = {
 }
 FEATURES = {"metadata.version": (7, 33)}
 IDS = (1, 2, 3)
+BUDGETED = DirectoryFacts("/d", "", 1000, 500, used_bytes=95)
 
 
 def broker(id: int, **changes: Any) -> BrokerFacts:
@@ -133,14 +138,15 @@ def checks(facts: ClusterFacts) -> list[str]:
     return sorted({each.check for each in findings_of(facts)})
 
 
-def open_transaction(**changes: Any) -> TransactionFacts:
-    facts = TransactionFacts(
-        name="tx",
-        producer_id=7,
+def open_transaction(**changes: Any) -> TransactionRow:
+    facts = TransactionRow(
+        transactional_id="tx",
         state="Ongoing",
+        producer_id=7,
+        coordinator=1,
         start_ms=NOW_MS - 1000,
         timeout_ms=60_000,
-        partitions=frozenset({("t", 0)}),
+        partitions=[("t", 0)],
     )
     return replace(facts, **changes)
 
@@ -165,8 +171,12 @@ def test_a_healthy_cluster_has_no_findings() -> None:
             "broker-unreachable",
         ),
         (
-            cluster(brokers=[broker(1, failure="cannot connect: Name or service not known")]),
+            cluster(brokers=[broker(1, failure="cannot connect", cause=FailureCause.NAME)]),
             "advertised-name-unknown",
+        ),
+        (
+            cluster(brokers=[broker(1, failure="it may expect another client certificate")]),
+            "broker-unreachable",
         ),
         (cluster(brokers=[broker(1, address=Address("127.0.0.1", 1))]), "advertised-localhost"),
         (cluster(brokers=[broker(1, address=Address("localhost", 1))]), "advertised-localhost"),
@@ -182,7 +192,7 @@ def test_a_healthy_cluster_has_no_findings() -> None:
         (cluster(brokers=[certificate(name="kafka-2.example.com")]), "certificate-name"),
         (cluster(brokers=[certificate(name="*.com")]), "certificate-name"),
         (
-            cluster(brokers=[broker(1, failure="the certificate of x is refused: unknown CA")]),
+            cluster(brokers=[broker(1, failure="unknown CA", cause=FailureCause.CERTIFICATE)]),
             "certificate-refused",
         ),
         (cluster(topic(leader=-1)), "no-leader"),
@@ -206,6 +216,10 @@ def test_a_healthy_cluster_has_no_findings() -> None:
             cluster(brokers=[broker(1, directories=[DirectoryFacts("/d", "", 1000, 100)])]),
             "disk-nearly-full",
         ),
+        (
+            cluster(brokers=[broker(1, directories=[BUDGETED], configs={DISK_BUDGET: "100"})]),
+            "disk-budget-used",
+        ),
         (cluster(quorum=quorum(leader=-1)), "quorum-without-leader"),
         (cluster(quorum=voters(VoterFacts(102, 50, NOW_MS, NOW_MS))), "even-voters"),
         (cluster(groups=[group("PreparingRebalance")]), "group-rebalancing"),
@@ -219,10 +233,7 @@ def test_a_healthy_cluster_has_no_findings() -> None:
             "unread-records-expire",
         ),
         (cluster(OPEN), "hanging-transaction"),
-        (
-            cluster(OPEN, transactions=[open_transaction(partitions=frozenset())]),
-            "hanging-transaction",
-        ),
+        (cluster(OPEN, transactions=[open_transaction(partitions=[])]), "hanging-transaction"),
         (
             cluster(OPEN, transactions=[open_transaction(start_ms=NOW_MS - 130_000)]),
             "long-transaction",
@@ -320,6 +331,11 @@ def test_a_transaction_is_not_hanging_while_a_coordinator_has_not_answered() -> 
     ]
 
 
+@pytest.mark.parametrize("state", ["Ongoing", "PrepareEpochFence"])
+def test_a_transaction_that_its_coordinator_has_open_is_not_hanging(state: str) -> None:
+    assert checks(cluster(OPEN, transactions=[open_transaction(state=state)])) == []
+
+
 def test_compacted_topics_lose_no_unread_records() -> None:
     compacted = topic(configs={"cleanup.policy": "compact"}, due_offset=160)
     assert checks(cluster(compacted, groups=[group(offset=150)])) == []
@@ -342,6 +358,27 @@ def test_the_worst_findings_come_first_and_notes_are_no_problems() -> None:
     assert in_order([note, error, warning]) == [error, warning, note]
     assert not has_problems([note])
     assert has_problems([note, warning])
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    of_orders = {"min.insync.replicas": "2"}
+    of_payments = {"min.insync.replicas": "1", "retention.ms": str(100 * 3_600_000)}
+    facts = cluster(
+        topic("orders", of_orders, replicas=[1], isr=[1]),
+        topic(
+            "payments", of_payments, start_offset=0, end_offset=20, stable_offset=20, due_offset=20
+        ),
+        groups=[GroupFacts(name="billing", state="Empty", offsets={("payments", 0): 4})],
+    )
+    found = in_order(findings_of(facts))
+    assert len(found) == 3
+    for each in found:
+        assert f"  {each.subject}: {each.problem} [{each.check}]\n    {each.advice}\n" in PAGE
+
+
+@pytest.mark.parametrize("field", fields(Finding), ids=lambda each: each.name)
+def test_the_page_names_the_fields_of_a_finding(field: Field[object]) -> None:
+    assert f"`{field.name}`" in PAGE
 
 
 def test_long_lists_are_cut() -> None:
@@ -370,4 +407,21 @@ def test_a_command_in_an_advice_quotes_the_names_of_others() -> None:
 def test_an_option_that_is_no_number_is_not_known(text: str) -> None:
     assert topic(configs={"retention.ms": text}).number("retention.ms") is None
     others = broker(1, configs={"transaction.max.timeout.ms": text})
-    assert findings_of(ClusterFacts(now_ms=NOW_MS, brokers={1: others})) is not None
+    long = open_transaction(start_ms=NOW_MS - 20 * 60_000, timeout_ms=0)
+    [found] = findings_of(cluster(OPEN, brokers=[others], transactions=[long]))
+    assert "more than its timeout of 15 min" in found.problem
+
+
+def test_a_used_budget_is_a_warning_once_groups_have_not_read_half_of_it() -> None:
+    options = {DISK_BUDGET: "20000", DISK_POLICY: KEEP_UNREAD}
+    directory = BUDGETED._replace(used_bytes=19_000)
+    one = broker(1, directories=[directory], configs=options)
+    severities = {}
+    for offset in (100, 160, 200):
+        facts = cluster(groups=[group(offset=offset)], brokers=[one])
+        [found] = [each for each in findings_of(facts) if each.check == "disk-budget-used"]
+        assert "appends are refused" in found.problem
+        severities[offset] = found.severity
+    assert severities == {100: Severity.WARNING, 160: Severity.NOTE, 200: Severity.NOTE}
+    less = broker(1, directories=[BUDGETED._replace(used_bytes=17_000)], configs=options)
+    assert not [e for e in findings_of(cluster(brokers=[less])) if e.check == "disk-budget-used"]

@@ -216,6 +216,14 @@ def test_spare_segments_go_before_they_expire_up_to_an_offset() -> None:
     assert log.spare_segments(12) == [] and log.delete_spare_segments(12, NOW_MS, 12) == 0
 
 
+def test_what_a_table_or_a_group_waits_for_is_not_spare() -> None:
+    log = log_of(4, wirekafka_retention_keep_unread=True, **_HELD)
+    log.unread_from, log.released_offset = 12, 7
+    assert [each.base_offset for each in log.spare_segments(12)] == [0, 3]
+    log.unread_from, log.released_offset = 3, 12
+    assert [each.base_offset for each in log.spare_segments(12)] == [0]
+
+
 def test_of_a_tiered_log_only_what_is_readable_elsewhere_is_spare() -> None:
     log = log_of(4, remote_storage_enable=True)
     assert log.remote is not None

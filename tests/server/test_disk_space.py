@@ -657,8 +657,8 @@ def test_metrics_have_the_budget_and_what_is_at_risk(node: Node) -> None:
     assert exported == set(re.findall(r"`(wirekafka_disk_budget_\w+)`", page))
     until = node.status.seconds_until_full
     assert until is not None and 600 < until < 3_600 * 2
-    plan = node.space.plan(node.status.path, BUDGET)
-    assert plan.freed_by_topic().keys() == {"t"} and plan.losses[0].group == "g"
+    outlook = node.status.outlook
+    assert outlook.freed_by_topic().keys() == {"t"} and outlook.losses[0].group == "g"
 
 
 def test_a_served_budget_has_metrics(tmp_path: Path) -> None:

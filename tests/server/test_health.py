@@ -290,7 +290,7 @@ def test_a_broker_that_serves_none_of_its_replicas_is_not_ready_until_they_are_c
         kafka.create("t", 3)
         assert await observed.ready() == {
             "status": "down",
-            "reason": ("none of its 3 replicas is served: metadata is not applied to 3 replicas"),
+            "reason": "none of its 3 replicas is served: metadata is not applied to 3 replicas",
         }
         assert await observed.values("wirekafka_unapplied_replicas") == [3]
         assert await observed.values("wirekafka_metadata_lagging_partitions") == [3]

@@ -169,6 +169,10 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_every_state_in_the_table_is_found() -> None:
+    assert len(STATES) == PAGE.count("| 503 `") + PAGE.count("| 200 `") > 10
+
+
 @pytest.mark.parametrize("text", STATES)
 def test_a_state_that_the_page_explains_exists(text: str) -> None:
     modules = (health, service, descriptors, log_directory)

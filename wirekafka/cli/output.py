@@ -51,6 +51,18 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         print("  ".join(map(str.ljust, line, widths)).rstrip())
 
 
+def show_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_json: bool, none: str
+) -> None:
+    """Rows as JSON objects or as a table; instead of a table without rows, the remark `none`."""
+    if as_json:
+        show_json([dict(zip(columns, row, strict=True)) for row in rows])
+    elif rows:
+        show_table(columns, rows)
+    else:
+        note(none)
+
+
 def show_line(text: str) -> None:
     """One line of text."""
     print(one_line(text))

@@ -16,12 +16,8 @@ from wirekafka.cli.output import (
     show_json,
     show_table,
 )
-from wirekafka.client.admin.quotas import alter_quotas
-from wirekafka.client.client import Client, CliError, check
-from wirekafka.protocol.describe_client_quotas import (
-    DescribeClientQuotasRequest,
-    DescribeClientQuotasResponse,
-)
+from wirekafka.client.admin.quotas import alter_quotas, list_quotas
+from wirekafka.client.client import Client, CliError
 from wirekafka.quotas.precedence import CLIENT_ID, IP, USER
 
 _DEFAULT = "(default)"
@@ -42,15 +38,14 @@ Address = Annotated[
 
 
 @app.command("list")
-def list_quotas(
+def list_(
     bootstrap: Bootstrap = BOOTSTRAP, command_config: CommandConfig = None, as_json: AsJson = False
 ) -> None:
     """Print all quotas and whom they are for."""
     with Client(bootstrap, command_config) as client:
-        response = client.send(DescribeClientQuotasRequest(), DescribeClientQuotasResponse)
-    check(response.error_code, "the quotas", response.error_message)
+        entries = list_quotas(client)
     rows = []
-    for entry in response.entries or ():
+    for entry in entries:
         names = {part.entity_type: part.entity_name for part in entry.entity}
         for value in sorted(entry.values, key=lambda value: value.key):
             rows.append(

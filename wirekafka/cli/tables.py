@@ -110,7 +110,7 @@ Brokers = Annotated[
 
 @app.command()
 def status(
-    topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]")] = None,
+    topic: Annotated[str | None, typer.Argument(metavar="TOPIC")] = None,
     *,
     tables: TablesUrl,
     namespace: Namespace = "redpanda",

@@ -109,8 +109,7 @@ def delete(
 @app.command()
 def describe(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[TOPIC...]", help="The topics' names; none is all."),
+        list[str] | None, typer.Argument(metavar="TOPIC...", help="The topics' names; none is all.")
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -118,16 +117,8 @@ def describe(
 ) -> None:
     """Print the partitions, leaders, replicas and config overrides of topics."""
     with Client(bootstrap, command_config) as client:
-        topics = (
-            client.metadata(names).topics
-            if names
-            else [topic for topic in client.metadata().topics if not topic.is_internal]
-        )
-        for topic in topics:
-            if topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
-                raise CliError(f"no topic {topic.name}")
-            check(topic.error_code, f"topic {topic.name}")
-        details = [_details(client, topic) for topic in topics]
+        topics = client.topics(names or None)
+        details = [_details(client, each) for each in topics if names or not each.is_internal]
     if as_json:
         show_json(details)
         return

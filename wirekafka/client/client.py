@@ -48,6 +48,14 @@ class ConnectionFailure(CliError):
     """A broker that cannot be reached, or a connection that broke: a later try may succeed."""
 
 
+class UnknownHost(ConnectionFailure):
+    """A broker whose host name does not resolve."""
+
+
+class CertificateRefused(CliError):
+    """A broker whose certificate is not trusted, not valid, or of another host."""
+
+
 class LoginRefused(CliError):
     """A login that a broker does not accept."""
 
@@ -99,7 +107,8 @@ class BrokerConnection:
             self._socket = socket.create_connection(address, timeout=connect_s)
         except OSError as error:
             reason = f"cannot connect to {address}: {_reason(error)}"
-            raise ConnectionFailure(reason) from None
+            failed = UnknownHost if isinstance(error, socket.gaierror) else ConnectionFailure
+            raise failed(reason) from None
         except (ValueError, OverflowError) as error:
             # Metadata may have names that no host has, and ports that there are not.
             raise ConnectionFailure(f"cannot connect to {address}: {error}") from None
@@ -360,6 +369,15 @@ class Client:
         self._nodes = {b.node_id: Address(b.host, b.port) for b in response.brokers}
         return response
 
+    def topics(self, names: Iterable[str] | None = None) -> list[MetadataResponse.Topic]:
+        """The present metadata of these topics, or of all. Raises CliError if one is missing."""
+        found = self.metadata(names).topics
+        for topic in found:
+            if topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
+                raise CliError(f"no topic {topic.name}")
+            check(topic.error_code, f"topic {topic.name}")
+        return found
+
     def topic(self, name: str, *, create: bool = False) -> MetadataResponse.Topic:
         """One topic's metadata once it has leaders; CliError if there is no such topic."""
         deadline = time.monotonic() + RETRY_FOR_S
@@ -497,7 +515,7 @@ def _encrypted(plain: socket.socket, address: Address, config: ClientConfig) -> 
         encrypted = secured.context.wrap_socket(plain, server_hostname=address.host)
     except ssl.SSLCertVerificationError as error:
         reason = f"the certificate of {address} is refused: {error.verify_message}"
-        raise CliError(reason) from None
+        raise CertificateRefused(reason) from None
     except ssl.SSLError as error:
         hint = hints.of_no_tls(error, config)
         raise CliError(f"no TLS with {address}: {error.reason or error}{hint}") from None

@@ -19,6 +19,7 @@ from wirekafka.config.options import (
     TOPIC,
     Table,
 )
+from wirekafka.config.own import DESCRIBED
 from wirekafka.config.prefixed_names import described
 from wirekafka.config.reference import Reference
 from wirekafka.config.topic_config import inherited
@@ -151,13 +152,12 @@ def _layered(
 
 def _broker_entry(broker: BrokerConfig, name: str) -> ConfigEntry:
     option = described(name)
-    sensitive = option is None or option.sensitive
+    sensitive = name not in DESCRIBED if option is None else option.sensitive
     synonyms = _broker_synonyms(broker, name)
     if sensitive:
         synonyms = [synonym._replace(value=None) for synonym in synonyms]
-    if option is None or sensitive:
         value = None
-    elif name in BROKER and not isinstance(broker.sources.text(name), Reference):
+    elif option and name in BROKER and not isinstance(broker.sources.text(name), Reference):
         value = text_of(broker.value(option))
     else:
         value = broker.sources.text(name)

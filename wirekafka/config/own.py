@@ -24,6 +24,9 @@ DISK_BUDGET = "wirekafka.disk.budget.bytes"
 DISK_POLICY = "wirekafka.disk.budget.policy"
 READ_FIRST, KEEP_UNREAD = "read-first", "keep-unread"
 """The policies of a disk budget."""
+DESCRIBED = frozenset({DISK_BUDGET, DISK_POLICY})
+"""Options whose values DescribeConfigs returns, so that `wirekafka doctor` knows them. As Apache
+Kafka does with all options that it does not know, brokers withhold the values of the others."""
 TIER = "wirekafka.tier"
 TABLES = "wirekafka.tables.url"
 TABLES_NAMESPACE = "wirekafka.tables.namespace"

@@ -21,7 +21,7 @@ _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE
 _CLONE = 0x40049409  # FICLONE: XFS and Btrfs share the blocks of a copy.
 _COPY_BYTES = 1 << 20
 _MOST_EXAMINED_BYTES = 1 << 31
-"""No file of Kafka is larger."""
+"""No file of Kafka is larger: positions in segments and indexes are 32-bit integers."""
 _MOST_BUFFERS = 1024  # IOV_MAX on Linux and macOS
 
 
@@ -420,7 +420,7 @@ class RealDisk:
 
 
 class ExaminedDisk(RealDisk):
-    """Directories in which anything may lie: only regular files are read, and nothing changes."""
+    """A disk to examine: only regular files are read, up to 2 GiB, and nothing is changed."""
 
     def lock(self, path: str) -> Lock:
         """Raises `DirectoryLocked` if the lock is held, and takes none: that creates a file."""

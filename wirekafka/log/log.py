@@ -576,7 +576,7 @@ class Log:
         if shape.size_bytes > self._config.segment_bytes:
             raise _too_large(self, shape.size_bytes)
         try:
-            if refusal is not None:
+            if refusal is not None:  # A marker: `must_roll` needs the segment's own bounds.
                 self.segments.configure(self._config)
             if self.segments.must_roll(shape, now_ms):
                 self._roll(base_offset, now_ms)

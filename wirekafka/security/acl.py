@@ -15,7 +15,14 @@ CLUSTER_NAME = "kafka-cluster"
 """The name of the only resource of type CLUSTER."""
 
 
-class ResourceType(IntEnum):
+class _Named(IntEnum):
+    @property
+    def label(self) -> str:
+        """The name in Kafka's logs and tools, such as "TransactionalId"."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+class ResourceType(_Named):
     """The types of resources that ACLs protect."""
 
     UNKNOWN = 0
@@ -26,11 +33,6 @@ class ResourceType(IntEnum):
     TRANSACTIONAL_ID = 5
     DELEGATION_TOKEN = 6
     USER = 7
-
-    @property
-    def label(self) -> str:
-        """The name in Kafka's logs, such as "TransactionalId"."""
-        return "".join(word.capitalize() for word in self.name.split("_"))
 
 
 class PatternType(IntEnum):
@@ -43,7 +45,7 @@ class PatternType(IntEnum):
     PREFIXED = 4
 
 
-class Operation(IntEnum):
+class Operation(_Named):
     """The operations of requests on resources."""
 
     UNKNOWN = 0
@@ -64,7 +66,7 @@ class Operation(IntEnum):
     TWO_PHASE_COMMIT = 15
 
 
-class Permission(IntEnum):
+class Permission(_Named):
     """Whether an ACL denies or allows."""
 
     UNKNOWN = 0

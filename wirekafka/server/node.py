@@ -171,7 +171,7 @@ class Node:
 
     @property
     def space(self) -> DiskSpace | None:
-        """The budgets of log directories; None while there are none."""
+        """The budgets, and the unread records that are kept; None while there are neither."""
         return None if self._housekeeping is None else self._housekeeping.space
 
     async def start(self) -> None:

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from wirekafka.client.admin.acls import EVERY_ACL, creation_of, deletion_by
+from wirekafka.client.admin.users import ScramUser, upsertion_of
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.prefixed_names import jaas_option
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from wirekafka.protocol.create_acls import CreateAclsRequest
-from wirekafka.protocol.delete_acls import DeleteAclsRequest
 from wirekafka.registry.names import CLIENT_ID
 from wirekafka.security import client_settings
-from wirekafka.security.acl import Acl, Operation, PatternType, Permission, ResourceType
+from wirekafka.security.acl import Acl
 from wirekafka.security.sasl.scram import FEWEST_ITERATIONS, LOGIN_MODULE, SHA_512
 from wirekafka.testing.acls import Allow
 from wirekafka.testing.engine import Engine
 from wirekafka.testing.settings import OWNER, unknown
 
-_SALT_BYTES = 16
 _SUPER_USERS = "super.users"
 _SERVICE = CLIENT_ID
 _AUTHORIZER = "authorizer.class.name"
@@ -138,20 +136,10 @@ class Security:
 
 
 def _create_users(engine: Engine, users: Mapping[str, str]) -> None:
-    upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion
-    upsertions = []
-    for name, password in users.items():
-        salt = secrets.token_bytes(_SALT_BYTES)
-        salted = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, FEWEST_ITERATIONS)
-        upsertions.append(
-            upsertion(
-                name=name,
-                mechanism=SHA_512.number,
-                iterations=FEWEST_ITERATIONS,
-                salt=salt,
-                salted_password=salted,
-            )
-        )
+    upsertions = [
+        upsertion_of(ScramUser(name, SHA_512.name, FEWEST_ITERATIONS), password)
+        for name, password in users.items()
+    ]
     request = AlterUserScramCredentialsRequest(deletions=[], upsertions=upsertions)
     response: Any = engine.ask(request, 0)
     for each in response.results:
@@ -159,31 +147,10 @@ def _create_users(engine: Engine, users: Mapping[str, str]) -> None:
 
 
 def _replace_acls(engine: Engine, acls: Iterable[Acl]) -> None:
-    every = DeleteAclsRequest.Filter(
-        resource_type_filter=ResourceType.ANY,
-        resource_name_filter=None,
-        pattern_type_filter=PatternType.ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=Operation.ANY,
-        permission_type=Permission.ANY,
-    )
-    deleted: Any = engine.ask(DeleteAclsRequest(filters=[every]), 3)
-    for result in deleted.filter_results:
-        _check(result.error_code, result.error_message or "ACLs")
-    creations = [
-        CreateAclsRequest.AclCreation(
-            resource_type=acl.resource_type,
-            resource_name=acl.resource_name,
-            resource_pattern_type=acl.pattern_type,
-            principal=acl.principal,
-            host=acl.host,
-            operation=acl.operation,
-            permission_type=acl.permission,
-        )
-        for acl in acls
-    ]
-    created: Any = engine.ask(CreateAclsRequest(creations=creations), 3)
+    deleted: Any = engine.ask(deletion_by([EVERY_ACL]), 3)
+    for each in deleted.filter_results:
+        _check(each.error_code, each.error_message or "ACLs")
+    created: Any = engine.ask(creation_of(acls), 3)
     for each in created.results:
         _check(each.error_code, each.error_message or "ACLs")
 

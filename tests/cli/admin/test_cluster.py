@@ -66,7 +66,7 @@ def test_an_offline_directory_is_a_failure(run: Run, monkeypatch: pytest.MonkeyP
     assert table(outcome)[1] == ["1", "/disk", "offline", "0", "0", "B", "-", "-"]
 
 
-def test_a_broker_that_serves_is_not_unregistered(run: Run) -> None:
+def test_a_broker_that_is_not_registered_is_not_unregistered(run: Run) -> None:
     assert_refused(run("cluster", "unregister", "9"), "broker 9: ")
 
 

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from enum import IntEnum
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple
 
 import typer
 
-from wirekafka.cli.output import (
-    BOOTSTRAP,
-    AsJson,
-    Bootstrap,
-    CommandConfig,
-    note,
-    show_json,
-    show_table,
-)
+from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, show_rows
 from wirekafka.client.admin.acls import EVERY_ACL, create_acls, delete_acls, filter_of, list_acls
 from wirekafka.client.client import Client, CliError
 from wirekafka.security.acl import (
@@ -50,6 +41,14 @@ _CHECKED: Mapping[ResourceType, Collection[Operation]] = {
     ResourceType.USER: {Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS},
 }
 """The operations that brokers check for each type of resource: ACLs on others have no effect."""
+_NAMED_TYPES = (
+    ResourceType.TOPIC,
+    ResourceType.GROUP,
+    ResourceType.TRANSACTIONAL_ID,
+    ResourceType.DELEGATION_TOKEN,
+    ResourceType.USER,
+)
+"""The types of the resources that have names, in the order of their options."""
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -81,22 +80,28 @@ Principals = Annotated[
     ),
 ]
 Host = Annotated[
-    str | None, typer.Option("--host", metavar="ADDRESS", help="An address, or a range of them.")
+    str | None,
+    typer.Option("--host", metavar="ADDRESS", help="An IP address, or a range such as 10.0.0.0/8."),
 ]
 Operations = Annotated[
     list[str] | None,
-    typer.Option("--operation", metavar="NAME", help="As Read, Write or All; may be repeated."),
+    typer.Option(
+        "--operation", metavar="NAME", help="Such as Read, Write or All; may be repeated."
+    ),
 ]
 Prefixed = Annotated[
-    bool, typer.Option("--prefixed", help="Of all resources whose names begin with the names.")
+    bool, typer.Option("--prefixed", help="The names are prefixes: pattern type PREFIXED.")
 ]
 Producer = Annotated[
-    bool, typer.Option("--producer", help="All that a producer needs for the topics and ids.")
+    bool,
+    typer.Option("--producer", help="The operations that a producer needs on the topics and ids."),
 ]
 Consumer = Annotated[
-    bool, typer.Option("--consumer", help="All that a consumer needs for the topics and groups.")
+    bool,
+    typer.Option(
+        "--consumer", help="The operations that a consumer needs on the topics and groups."
+    ),
 ]
-_Kind = TypeVar("_Kind", Operation, Permission)
 
 
 class Pattern(NamedTuple):
@@ -122,14 +127,12 @@ def list_(
     command_config: CommandConfig = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print all ACLs, or the ACLs that apply to resources or are of users.
+    """Print all ACLs, or the ACLs that apply to the given resources and principals.
 
     ACLs of prefixes and of all resources apply to a name too.
     """
-    patterns = _patterns(
-        topic, group, transactional_id, delegation_token, user_resource, PatternType.MATCH
-    )
-    patterns += _cluster_pattern(cluster)
+    named = (topic, group, transactional_id, delegation_token, user_resource)
+    patterns = _patterns(named, PatternType.MATCH, cluster=cluster)
     filters = [
         EVERY_ACL._replace(
             resource_type=each.type,
@@ -159,7 +162,7 @@ def add(
     producer: Producer = False,
     consumer: Consumer = False,
     prefixed: Prefixed = False,
-    deny: Annotated[bool, typer.Option("--deny", help="Deny in place of allowing.")] = False,
+    deny: Annotated[bool, typer.Option("--deny", help="Deny the operations.")] = False,
     host: Host = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -169,10 +172,9 @@ def add(
     names = _principals(principal)
     if not names:
         raise CliError("for whom? give --principal")
-    patterns = _named_patterns(
-        topic, group, transactional_id, delegation_token, user_resource, prefixed=prefixed
-    )
-    patterns += _cluster_pattern(cluster)
+    named = (topic, group, transactional_id, delegation_token, user_resource)
+    kind = PatternType.PREFIXED if prefixed else PatternType.LITERAL
+    patterns = _patterns(named, kind, cluster=cluster)
     acls = [
         Acl(
             pattern.type,
@@ -218,16 +220,15 @@ def remove(
     Names are compared with the names in ACLs: an ACL of a prefix needs --prefixed.
     """
     names = _principals(principal)
-    patterns = _named_patterns(
-        topic, group, transactional_id, delegation_token, user_resource, prefixed=prefixed
-    )
-    patterns += _cluster_pattern(cluster)
+    named = (topic, group, transactional_id, delegation_token, user_resource)
+    kind = PatternType.PREFIXED if prefixed else PatternType.LITERAL
+    patterns = _patterns(named, kind, cluster=cluster)
     rights: Sequence[tuple[Pattern, Operation]]
     if producer or consumer:
         rights = _rights(patterns, operation, producer=producer, consumer=consumer)
     else:
-        anything = PatternType.PREFIXED if prefixed else PatternType.ANY
-        wanted = _operations(operation) or [Operation.ANY]
+        anything = kind if prefixed else PatternType.ANY
+        wanted = [_operation(word) for word in operation or ()] or [Operation.ANY]
         some = patterns or [Pattern(ResourceType.ANY, None, anything)]
         rights = [(pattern, each) for pattern in some for each in wanted]
     is_narrow = bool(names or patterns or operation or deny or prefixed or host is not None)
@@ -262,8 +263,8 @@ def _show(acls: Sequence[Acl], *, as_json: bool) -> None:
     rows = [
         (
             acl.principal,
-            acl.permission.name.capitalize(),
-            _word(acl.operation),
+            acl.permission.label,
+            acl.operation.label,
             acl.resource_type.label,
             acl.pattern_type.name.lower(),
             acl.resource_name,
@@ -271,12 +272,7 @@ def _show(acls: Sequence[Acl], *, as_json: bool) -> None:
         )
         for acl in acls
     ]
-    if as_json:
-        show_json([dict(zip(_COLUMNS, row, strict=True)) for row in rows])
-    elif not rows:
-        note("no ACL matches")
-    else:
-        show_table(_COLUMNS, rows)
+    show_rows(_COLUMNS, rows, as_json=as_json, none="no ACL matches")
 
 
 def _rights(
@@ -288,10 +284,10 @@ def _rights(
     if not producer and not consumer:
         if not operations:
             raise CliError("to do what? give --operation, --producer or --consumer")
-        found = [(pattern, each) for pattern in patterns for each in _operations(operations)]
+        found = [(pattern, each) for pattern in patterns for each in map(_operation, operations)]
         for pattern, each in found:
             if each not in (Operation.ALL, *_CHECKED[pattern.type]):
-                raise CliError(f"{_word(each)} has no effect on a {pattern.type.label}")
+                raise CliError(f"{each.label} has no effect on a {pattern.type.label}")
         return found
     if operations:
         raise CliError("--operation is not for --producer and --consumer, which have their own")
@@ -323,44 +319,18 @@ def _roles(
             yield pattern, each
 
 
-def _named_patterns(
-    topic: Sequence[str] | None,
-    group: Sequence[str] | None,
-    transactional_id: Sequence[str] | None,
-    delegation_token: Sequence[str] | None,
-    user_resource: Sequence[str] | None,
-    *,
-    prefixed: bool,
-) -> list[Pattern]:
-    kind = PatternType.PREFIXED if prefixed else PatternType.LITERAL
-    return _patterns(topic, group, transactional_id, delegation_token, user_resource, kind)
-
-
 def _patterns(
-    topic: Sequence[str] | None,
-    group: Sequence[str] | None,
-    transactional_id: Sequence[str] | None,
-    delegation_token: Sequence[str] | None,
-    user_resource: Sequence[str] | None,
-    kind: PatternType,
+    named: Sequence[Sequence[str] | None], kind: PatternType, *, cluster: bool
 ) -> list[Pattern]:
-    given = {
-        ResourceType.TOPIC: topic,
-        ResourceType.GROUP: group,
-        ResourceType.TRANSACTIONAL_ID: transactional_id,
-        ResourceType.DELEGATION_TOKEN: delegation_token,
-        ResourceType.USER: user_resource,
-    }
-    return [
+    """The resources that options name, whose values are in the order of _NAMED_TYPES."""
+    found = [
         Pattern(type_, _resource_name(type_, name), kind)
-        for type_, names in given.items()
+        for type_, names in zip(_NAMED_TYPES, named, strict=True)
         for name in names or ()
     ]
-
-
-def _cluster_pattern(is_given: bool) -> list[Pattern]:
-    wanted = Pattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL)
-    return [wanted] if is_given else []
+    if cluster:
+        found.append(Pattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL))
+    return found
 
 
 def _principals(names: Sequence[str] | None) -> list[str]:
@@ -385,19 +355,11 @@ def _resource_name(kind: ResourceType, name: str) -> str:
     return _user(name) if is_user else _not_empty(name)
 
 
-def _operations(words: Sequence[str] | None) -> list[Operation]:
-    return [_of_word(Operation, word) for word in words or ()]
-
-
-def _of_word(kind: type[_Kind], word: str) -> _Kind:
-    """The member that a word names, as AlterConfigs, alter-configs or ALTER_CONFIGS."""
-    known = {_word(each).lower(): each for each in kind if each > 1}
+def _operation(word: str) -> Operation:
+    """The operation that a word names, as AlterConfigs, alter-configs or ALTER_CONFIGS."""
+    known = {each.label.lower(): each for each in Operation if each > Operation.ANY}
     found = known.get(word.replace("-", "").replace("_", "").lower())
     if found is None:
-        names = ", ".join(_word(each) for each in known.values())
+        names = ", ".join(each.label for each in known.values())
         raise CliError(f"no operation {word!r}: one of {names}")
     return found
-
-
-def _word(member: IntEnum) -> str:
-    return "".join(part.capitalize() for part in member.name.split("_"))

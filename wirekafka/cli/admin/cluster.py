@@ -36,6 +36,8 @@ from wirekafka.protocol.describe_quorum import ReplicaState
 _BROKER_COLUMNS = ("broker", "address", "rack", "version", "state")
 _QUORUM_COLUMNS = ("node", "role", "directory", "end", "lag", "caught_up_ms")
 _DIRECTORY_COLUMNS = ("broker", "directory", "state", "replicas", "size", "free", "total")
+_OFFLINE, _FAILED = "offline", "failed"
+_BAD_STATES = (_OFFLINE, _FAILED)
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -165,10 +167,6 @@ def unregister(
     note(f"unregistered broker {broker}")
 
 
-_OFFLINE = "offline"
-_BAD_STATES = (_OFFLINE, "failed")
-
-
 def _controller(client: Client, cluster: DescribeClusterResponse) -> int:
     """The leader of the quorum; brokers name any of them as the controller to their clients."""
     try:
@@ -219,7 +217,7 @@ def _state(found: DescribeLogDirsResponse.Result) -> str:
     if found.error_code == Error.KAFKA_STORAGE_ERROR:
         return _OFFLINE
     if found.error_code:
-        return "failed"
+        return _FAILED
     return "cordoned" if found.is_cordoned else "online"
 
 

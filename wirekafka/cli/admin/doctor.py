@@ -28,7 +28,7 @@ def command(
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="[HOST:PORT|DATA]",
+            metavar="HOST:PORT|DATA",
             help="Bootstrap brokers, or the log directories of one node: DIR,DIR,...",
         ),
     ] = None,
@@ -51,7 +51,7 @@ def command(
         float,
         typer.Option(
             metavar="SECONDS",
-            help="The time after which what may pass by itself is looked at again.",
+            help="The time before problems that may pass by themselves are checked again.",
             min=0,
         ),
     ] = 3.0,

@@ -7,18 +7,9 @@ from typing import Annotated
 
 import typer
 
-from wirekafka.cli.output import (
-    BOOTSTRAP,
-    AsJson,
-    Bootstrap,
-    CommandConfig,
-    note,
-    show_json,
-    show_table,
-)
+from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, show_rows
 from wirekafka.client.admin.elections import LeaderChoice, LeaderResult, elect_leaders
 from wirekafka.client.client import Client, CliError, check
-from wirekafka.errors import Error
 
 _COLUMNS = ("topic", "partition", "result")
 
@@ -32,15 +23,14 @@ def command(
     partitions: Annotated[
         list[int] | None,
         typer.Option(
-            "--partition", "-p", metavar="N", help="Of the only topic; all if none is given."
+            "--partition", "-p", metavar="N", help="A partition of the only topic; default: all."
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All partitions of all topics.")] = False,
     unclean: Annotated[
         bool,
         typer.Option(
-            "--unclean",
-            help="Of partitions without any replica in sync: another leads, and records are lost.",
+            "--unclean", help="Where no replica is in sync, elect another one: records are lost."
         ),
     ] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
@@ -66,12 +56,7 @@ def command(
         failure = _failure(each)
         failures += [failure] if failure else []
         rows.append((each.topic, each.partition, _word(each, failure)))
-    if as_json:
-        show_json([dict(zip(_COLUMNS, row, strict=True)) for row in rows])
-    elif rows:
-        show_table(_COLUMNS, rows)
-    else:
-        note("no partition needed an election")
+    show_rows(_COLUMNS, rows, as_json=as_json, none="no partition needed an election")
     if failures:
         raise CliError("; ".join(failures))
 
@@ -81,13 +66,10 @@ def _wanted(
 ) -> dict[str, list[int]]:
     if partitions:
         return {topics[0]: sorted(set(partitions))}
-    found = {}
-    for topic in client.metadata(topics).topics:
-        if topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
-            raise CliError(f"no topic {topic.name}")
-        check(topic.error_code, f"topic {topic.name}")
-        found[topic.name or ""] = [each.partition_index for each in topic.partitions]
-    return found
+    return {
+        topic.name or "": [each.partition_index for each in topic.partitions]
+        for topic in client.topics(topics)
+    }
 
 
 def _failure(result: LeaderResult) -> str | None:

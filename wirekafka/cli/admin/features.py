@@ -26,11 +26,14 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 Levels = Annotated[
     list[str],
     typer.Argument(
-        metavar="FEATURE=LEVEL...", help="A level is a number, for metadata.version also as 4.0."
+        metavar="FEATURE=LEVEL...",
+        help="A level is a number or, for metadata.version, a release such as 4.0.",
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the controller check it only.")]
-Unsafe = Annotated[bool, typer.Option("--unsafe", help="Even if metadata is lost by it.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Let the controller check the change, and make none.")
+]
+Unsafe = Annotated[bool, typer.Option("--unsafe", help="Lower levels even if metadata is lost.")]
 
 
 @app.command("list")

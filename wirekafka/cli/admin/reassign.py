@@ -19,6 +19,7 @@ from wirekafka.cli.output import (
     CommandConfig,
     note,
     show_json,
+    show_rows,
     show_table,
 )
 from wirekafka.client.admin.move_throttle import (
@@ -70,7 +71,11 @@ Brokers = Annotated[
 Factor = Annotated[
     int | None,
     typer.Option(
-        "--replication-factor", "-r", metavar="N", min=1, help="Copies of each; default: as now."
+        "--replication-factor",
+        "-r",
+        metavar="N",
+        min=1,
+        help="Replicas of each partition; default: as now.",
     ),
 ]
 IgnoreRacks = Annotated[
@@ -87,8 +92,7 @@ Rate = Annotated[
     ),
 ]
 Timeout = Annotated[
-    float | None,
-    typer.Option("--timeout", metavar="S", min=0, help="Wait so many seconds at the most."),
+    float | None, typer.Option("--timeout", metavar="S", min=0, help="The longest wait.")
 ]
 
 
@@ -119,7 +123,7 @@ def plan(
 def apply(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="A plan, as `plan --json` prints it; - for stdin."),
+        typer.Argument(metavar="FILE", help="A plan, as `plan --json` prints it; - for stdin."),
     ] = None,
     *,
     topics: TopicNames = None,
@@ -199,7 +203,8 @@ def cancel(
     *,
     topics: TopicNames = None,
     partitions: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", metavar="N", help="Of the only topic.")
+        list[int] | None,
+        typer.Option("--partition", "-p", metavar="N", help="A partition of the only topic."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All moves in progress.")] = False,
     bootstrap: Bootstrap = BOOTSTRAP,
@@ -251,12 +256,7 @@ def unthrottle(
         if value
     ]
     columns = ("kind", "name", "option", "value")
-    if as_json:
-        show_json([dict(zip(columns, row, strict=True)) for row in rows])
-    elif rows:
-        show_table(columns, rows)
-    else:
-        note("no throttles")
+    show_rows(columns, rows, as_json=as_json, none="no throttles")
 
 
 def _current(client: Client, topics: Sequence[str] | None) -> BrokersOfPartitions:

@@ -17,6 +17,7 @@ from wirekafka.cli.output import (
     note,
     show_json,
     show_line,
+    show_rows,
     show_table,
 )
 from wirekafka.client.admin.transactions import (
@@ -59,7 +60,12 @@ def list_(
     ] = False,
     older_than: Annotated[
         int | None,
-        typer.Option("--older-than", metavar="S", min=0, help="Only open for so many seconds."),
+        typer.Option(
+            "--older-than",
+            metavar="S",
+            min=0,
+            help="Only transactions that are open for so many seconds.",
+        ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -122,7 +128,9 @@ def producers_(
     *,
     partitions: Annotated[
         list[int] | None,
-        typer.Option("--partition", "-p", metavar="N", help="Only this one; may be repeated."),
+        typer.Option(
+            "--partition", "-p", metavar="N", help="Only this partition; may be repeated."
+        ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -143,7 +151,7 @@ def find_hanging_(
     *,
     topics: Annotated[
         list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Only in this one; may be repeated."),
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Only in this topic; may be repeated."),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -168,12 +176,15 @@ def abort_(
         int, typer.Option("--partition", "-p", metavar="N", help="The partition.")
     ],
     start_offset: Annotated[
-        int, typer.Option("--start-offset", metavar="N", help="As find-hanging prints it.")
+        int,
+        typer.Option(
+            "--start-offset", metavar="N", help="The transaction's, as find-hanging prints it."
+        ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
 ) -> None:
-    """Abort a hanging transaction in one partition; any other is its coordinator's to end."""
+    """Abort a hanging transaction in one partition; other transactions are refused."""
     with Client(bootstrap, command_config) as client:
         found = [
             each
@@ -201,12 +212,7 @@ def _show_producers(found: Sequence[OpenProducer], *, as_json: bool, none: str) 
         )
         for each in found
     ]
-    if as_json:
-        show_json([dict(zip(_PRODUCER_COLUMNS, row, strict=True)) for row in rows])
-    elif rows:
-        show_table(_PRODUCER_COLUMNS, rows)
-    else:
-        note(none)
+    show_rows(_PRODUCER_COLUMNS, rows, as_json=as_json, none=none)
 
 
 def _transaction(producer: OpenProducer) -> str | None:

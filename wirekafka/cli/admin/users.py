@@ -10,15 +10,7 @@ from typing import Annotated
 
 import typer
 
-from wirekafka.cli.output import (
-    BOOTSTRAP,
-    AsJson,
-    Bootstrap,
-    CommandConfig,
-    note,
-    show_json,
-    show_table,
-)
+from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, note, show_rows
 from wirekafka.client.admin.users import ScramUser, delete_credentials, list_users, set_password
 from wirekafka.client.client import Client, CliError
 from wirekafka.security.sasl.scram import ALGORITHMS, FEWEST_ITERATIONS, MOST_ITERATIONS
@@ -60,7 +52,7 @@ PasswordFile = Annotated[
 @app.command("list")
 def list_(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[USER...]", help="The users; none is all.")
+        list[str] | None, typer.Argument(metavar="USER...", help="The users; none is all.")
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -69,13 +61,7 @@ def list_(
     """Print the users that have SCRAM passwords, and by which mechanisms."""
     with Client(bootstrap, command_config) as client:
         found = list_users(client, names or ())
-    if as_json:
-        show_json([dict(zip(_COLUMNS, each, strict=True)) for each in found])
-        return
-    if not found:
-        note("no such user" if names else "no users")
-        return
-    show_table(_COLUMNS, found)
+    show_rows(_COLUMNS, found, as_json=as_json, none="no such user" if names else "no users")
 
 
 @app.command()

@@ -56,7 +56,7 @@ def status(
 @app.command()
 def promote(
     topics: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC...]", help="All mirrors by default.")
+        list[str] | None, typer.Argument(metavar="TOPIC...", help="All mirrors by default.")
     ] = None,
     *,
     bootstrap: Bootstrap = BOOTSTRAP,

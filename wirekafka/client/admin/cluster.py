@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.client import Client, check, only
 from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.protocol.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
@@ -36,9 +36,7 @@ def describe_quorum(client: Client) -> DescribeQuorumResponse:
     )
     response = client.send(request, DescribeQuorumResponse)
     check(response.error_code, "the quorum", response.error_message)
-    if not (response.topics and response.topics[0].partitions):
-        raise CliError("the quorum is not described")
-    partition = response.topics[0].partitions[0]
+    partition = only(only(response.topics, "the quorum").partitions, "the quorum")
     check(partition.error_code, "the quorum", partition.error_message)
     return response
 

@@ -42,12 +42,12 @@ _LEVELS = {
     "4.4-IV2": 33,
     "4.5-IV0": 34,
 }
-"""The levels of metadata.version by Kafka's names for them."""
+"""The levels of metadata.version by the names in Kafka 4.4's `MetadataVersion`."""
 _NAMES = {level: name for name, level in _LEVELS.items()}
 
 
 class ChangeKind(IntEnum):
-    """The type of a change of levels; a downgrade that is unsafe may lose metadata."""
+    """The type of a change of levels; an unsafe downgrade may lose metadata."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -78,7 +78,7 @@ def level_name(feature: str, level: int) -> str | None:
 
 
 def newest_release(supported: Mapping[str, tuple[int, int]]) -> str | None:
-    """The minor release that a broker with these levels is of; None if it is not known."""
+    """The minor release whose metadata.version is the highest of these; None if it is not known."""
     name = level_name(METADATA_VERSION, supported.get(METADATA_VERSION, (0, 0))[1])
     return name and name.split("-")[0]
 

@@ -1,14 +1,25 @@
-"""Changes the quotas of users, client ids and IP addresses (KIP-546)."""
+"""Quotas of users, client ids and IP addresses (KIP-546): listed, set and removed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from wirekafka.client.client import Client, check
 from wirekafka.protocol.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
 )
+from wirekafka.protocol.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+
+
+def list_quotas(client: Client) -> Sequence[DescribeClientQuotasResponse.EntryData]:
+    """The entities that have quotas, with the values of these. Raises CliError."""
+    response = client.send(DescribeClientQuotasRequest(), DescribeClientQuotasResponse)
+    check(response.error_code, "quotas", response.error_message)
+    return response.entries or ()
 
 
 def alter_quotas(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wirekafka.client.admin.cluster import describe_cluster, log_directories
 from wirekafka.client.admin.replica_plan import BrokersOfPartitions
 from wirekafka.client.client import Client, CliError, check
-from wirekafka.errors import Error
 from wirekafka.protocol.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -57,10 +56,7 @@ class PartitionFailure(NamedTuple):
 def current_assignment(client: Client, topics: Sequence[str] | None = None) -> BrokersOfPartitions:
     """The brokers of each partition of some topics, or of all. Raises CliError."""
     found: BrokersOfPartitions = {}
-    for topic in client.metadata(topics).topics:
-        if topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
-            raise CliError(f"no topic {topic.name}")
-        check(topic.error_code, f"topic {topic.name}")
+    for topic in client.topics(topics):
         for each in topic.partitions:
             found[topic.name or "", each.partition_index] = list(each.replica_nodes)
     return dict(sorted(found.items()))
@@ -81,9 +77,9 @@ def racks_of(client: Client, brokers: Sequence[int] | None = None) -> dict[int, 
 def reassign(
     client: Client, wanted: Mapping[tuple[str, int], Sequence[int] | None]
 ) -> list[PartitionFailure]:
-    """Start reassignments, or cancel moves, whose brokers are None; returns the failures.
+    """Start moves of partitions to brokers, or cancel those with None; returns the failures.
 
-    Raises CliError if all are refused.
+    Raises CliError if the whole request is refused.
     """
     kind = AlterPartitionReassignmentsRequest.ReassignableTopic
     topics: dict[str, list[_Partition]] = {}
@@ -142,14 +138,10 @@ def _with_size(found: Reassignment, sizes: Mapping[int, int]) -> Reassignment:
     largest = max((sizes[each] for each in kept if each in sizes), default=None)
     if largest is None:
         return found
-    return Reassignment(
-        found.topic,
-        found.partition,
-        found.replicas,
-        found.adding,
-        found.removing,
-        sum(sizes.get(each, 0) for each in found.adding),
-        largest * len(found.adding),
+    return replace(
+        found,
+        copied_bytes=sum(sizes.get(each, 0) for each in found.adding),
+        all_bytes=largest * len(found.adding),
     )
 
 

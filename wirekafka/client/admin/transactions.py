@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeAlias
 
-from wirekafka.client.client import Client, CliError, check, only
+from wirekafka.client.client import BrokerConnection, Client, CliError, check, only
 from wirekafka.errors import Error, error_name
 from wirekafka.protocol.describe_producers import (
     DescribeProducersRequest,
@@ -114,7 +114,8 @@ def list_transactions(client: Client, *, ended: bool = False) -> Transactions:
     ):
         room = max(0, MOST_DESCRIBED - len(found.listed))
         found.undescribed += max(0, len(listed) - room)
-        found.listed += _described(client, node, listed[:room])
+        described(client.node(node), listed[:room])
+        found.listed += listed[:room]
         found.listed += listed[room:]
     found.listed.sort(key=lambda each: (each.start_ms < 0, each.start_ms, each.transactional_id))
     return found
@@ -139,10 +140,7 @@ def producers(client: Client, topic: str, partitions: Iterable[int] = ()) -> lis
 
     An open producer has its transaction, if a coordinator knows it.
     """
-    shape = only(client.metadata([topic]).topics, f"topic {topic}")
-    if shape.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
-        raise CliError(f"no topic {topic}")
-    check(shape.error_code, f"topic {topic}")
+    shape = only(client.topics([topic]), f"topic {topic}")
     wanted = set(partitions)
     if missing := wanted - {each.partition_index for each in shape.partitions}:
         raise CliError(f"topic {topic} has no partition {', '.join(map(str, sorted(missing)))}")
@@ -157,12 +155,7 @@ def producers(client: Client, topic: str, partitions: Iterable[int] = ()) -> lis
 
 def find_hanging(client: Client, topics: Sequence[str] | None = None) -> HangingTransactions:
     """The hanging transactions in some topics, or in all, sorted by partition. Raises CliError."""
-    shapes = client.metadata(topics).topics
-    for shape in shapes:
-        if shape.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
-            raise CliError(f"no topic {shape.name}")
-        check(shape.error_code, f"topic {shape.name}")
-    by_leader = _by_leader(shapes)
+    by_leader = _by_leader(client.topics(topics))
     found = HangingTransactions()
     for topic, indexes in by_leader.pop(_NOBODY, {}).items():
         found.leaderless += [(topic, index) for index in sorted(indexes)]
@@ -214,6 +207,33 @@ def abort(client: Client, partition: TopicPartition, producer_id: int, start_off
     check(answered.error_code, where)
 
 
+def coordinated(
+    connection: BrokerConnection, node: int, request: ListTransactionsRequest
+) -> list[TransactionRow]:
+    """The transactions that one broker coordinates, without times and partitions. CliError."""
+    response = connection.send(request, ListTransactionsResponse)
+    check(response.error_code, f"broker {node}")
+    # Its class is named like the coordinator's states, for which type checkers take it.
+    states: Sequence[Any] = response.transaction_states
+    return [
+        TransactionRow(each.transactional_id, each.transaction_state, each.producer_id, node)
+        for each in states
+    ]
+
+
+def described(connection: BrokerConnection, listed: Iterable[TransactionRow]) -> None:
+    """Complete transactions by what their coordinator answers, or set their errors. CliError."""
+    left = iter(listed)
+    while some := list(islice(left, _AT_ONCE)):
+        by_id = {each.transactional_id: each for each in some}
+        request = DescribeTransactionsRequest(transactional_ids=list(by_id))
+        response = connection.send(request, DescribeTransactionsResponse)
+        for state in response.transaction_states:
+            found = by_id.get(state.transactional_id)
+            if found is not None:
+                _fill(found, state)
+
+
 def _listed(
     client: Client, request: ListTransactionsRequest, failed: dict[int, str]
 ) -> Iterator[tuple[int, list[TransactionRow]]]:
@@ -221,35 +241,11 @@ def _listed(
     for broker in client.metadata([]).brokers:
         node = broker.node_id
         try:
-            response = client.node(node).send(request, ListTransactionsResponse)
-            check(response.error_code, f"broker {node}")
+            listed = coordinated(client.node(node), node, request)
         except CliError as error:
             failed[node] = str(error)
             continue
-        # Its class is named like the coordinator's states, for which type checkers take it.
-        states: Sequence[Any] = response.transaction_states
-        yield (
-            node,
-            [
-                TransactionRow(
-                    each.transactional_id, each.transaction_state, each.producer_id, node
-                )
-                for each in states
-            ],
-        )
-
-
-def _described(client: Client, node: int, listed: list[TransactionRow]) -> list[TransactionRow]:
-    left = iter(listed)
-    while some := list(islice(left, _AT_ONCE)):
-        by_id = {each.transactional_id: each for each in some}
-        request = DescribeTransactionsRequest(transactional_ids=list(by_id))
-        response = client.node(node).send(request, DescribeTransactionsResponse)
-        for state in response.transaction_states:
-            found = by_id.get(state.transactional_id)
-            if found is not None:
-                _fill(found, state)
-    return listed
+        yield node, listed
 
 
 def _fill(found: TransactionRow, state: DescribeTransactionsResponse.TransactionState) -> None:
@@ -338,7 +334,8 @@ def _find_transactions(client: Client, opened: list[OpenProducer]) -> None:
     by_producer: dict[int, TransactionRow] = {}
     request = ListTransactionsRequest(producer_id_filters=ids)
     for node, listed in _listed(client, request, failed):
-        by_producer |= {each.producer_id: each for each in _described(client, node, listed)}
+        described(client.node(node), listed)
+        by_producer |= {each.producer_id: each for each in listed}
     if failed:
         raise CliError("; ".join(failed.values()))
     for each in opened:

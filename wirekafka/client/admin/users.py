@@ -61,7 +61,7 @@ def set_password(client: Client, credentials: Sequence[ScramUser], password: str
     failed one are changed.
     """
     for each in credentials:
-        _send(client, each, upsertions=[_upsertion(each, password)])
+        _send(client, each, upsertions=[upsertion_of(each, password)])
 
 
 def delete_credentials(client: Client, credentials: Sequence[ScramUser]) -> None:
@@ -73,9 +73,10 @@ def delete_credentials(client: Client, credentials: Sequence[ScramUser]) -> None
         _send(client, each, deletions=[deletion])
 
 
-def _upsertion(
+def upsertion_of(
     credential: ScramUser, password: str
 ) -> AlterUserScramCredentialsRequest.ScramCredentialUpsertion:
+    """The part of a request that creates a credential with a new salt. Raises CliError."""
     algorithm = _algorithm(credential.mechanism)
     salt = secrets.token_bytes(_SALT_BYTES)
     return AlterUserScramCredentialsRequest.ScramCredentialUpsertion(

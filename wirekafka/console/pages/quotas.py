@@ -6,15 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wirekafka.client.admin.quotas import alter_quotas
-from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.admin.quotas import alter_quotas, list_quotas
+from wirekafka.client.client import Client, CliError
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import Known, Unknown
-from wirekafka.protocol.describe_client_quotas import (
-    DescribeClientQuotasRequest,
-    DescribeClientQuotasResponse,
-)
 from wirekafka.quotas.precedence import CLIENT_ID, IP, USER
 
 LINK = ("Quotas", "/quotas", "l")
@@ -127,8 +123,7 @@ def remove(visit: Visit) -> Redirect:
 
 def _quotas(client: Client) -> Known[Sequence[QuotaLine]]:
     try:
-        response = client.send(DescribeClientQuotasRequest(), DescribeClientQuotasResponse)
-        check(response.error_code, "quotas", response.error_message)
+        entries = list_quotas(client)
     except CliError as error:
         return Unknown(str(error))
     return [
@@ -137,7 +132,7 @@ def _quotas(client: Client) -> Known[Sequence[QuotaLine]]:
             value.key,
             value.value,
         )
-        for entry in response.entries or ()
+        for entry in entries
         for value in entry.values
     ]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from wirekafka.doctor.cluster.facts import BrokerFacts, ClusterFacts, Unanswered
+from wirekafka.doctor.cluster.facts import BrokerFacts, ClusterFacts, FailureCause, Unanswered
 from wirekafka.doctor.finding import Finding, Severity
 
-_UNRESOLVED = ("Name or service not known", "No address associated", "nodename nor servname")
 _LOCAL_NAMES = ("localhost", "localhost.localdomain")
 
 
@@ -21,8 +20,9 @@ def check_addresses(facts: ClusterFacts) -> Iterator[Finding]:
             yield local
         if broker.is_fenced:
             yield _fenced(broker)
-        elif broker.failure and "certificate" not in broker.failure:
-            yield _unreachable(broker)
+        elif broker.failure:
+            if broker.cause is not FailureCause.CERTIFICATE:  # A check of its own.
+                yield _unreachable(broker)
         elif facts.cluster_id and broker.cluster_id not in ("", facts.cluster_id):
             yield _other_cluster(broker, facts)
         elif broker.stranger:
@@ -46,6 +46,16 @@ def check_answers(facts: ClusterFacts) -> Iterator[Finding]:
         )
 
 
+def _of_broker(broker: BrokerFacts, check: str, problem: str, advice: str) -> Finding:
+    return Finding(
+        check=check,
+        severity=Severity.ERROR,
+        subject=f"broker {broker.id}",
+        problem=problem,
+        advice=advice,
+    )
+
+
 def _silent(each: Unanswered) -> Finding:
     return Finding(
         check="bootstrap-unreachable",
@@ -58,56 +68,50 @@ def _silent(each: Unanswered) -> Finding:
 
 
 def _unreachable(broker: BrokerFacts) -> Finding:
-    if any(text in broker.failure for text in _UNRESOLVED):
-        return Finding(
-            check="advertised-name-unknown",
-            severity=Severity.ERROR,
-            subject=f"broker {broker.id}",
-            problem=f"it advertises {broker.address}, a name that does not resolve here",
-            advice="Set advertised.listeners to a name that all clients resolve, or add the name to"
+    if broker.cause is FailureCause.NAME:
+        return _of_broker(
+            broker,
+            "advertised-name-unknown",
+            f"it advertises {broker.address}, a name that does not resolve here",
+            "Set advertised.listeners to a name that all clients resolve, or add the name to"
             " their DNS; clients connect to the advertised address, not to the bootstrap address.",
         )
-    return Finding(
-        check="broker-unreachable",
-        severity=Severity.ERROR,
-        subject=f"broker {broker.id}",
-        problem=f"it does not answer at its advertised address: {broker.failure}",
-        advice="See whether the broker runs and what its log says. If it does, its"
+    return _of_broker(
+        broker,
+        "broker-unreachable",
+        f"it does not answer at its advertised address: {broker.failure}",
+        "See whether the broker runs and what its log says. If it does, its"
         " advertised.listeners is wrong, or a firewall is between.",
     )
 
 
 def _fenced(broker: BrokerFacts) -> Finding:
-    return Finding(
-        check="broker-fenced",
-        severity=Severity.ERROR,
-        subject=f"broker {broker.id}",
-        problem="it is registered, but fenced: the controller has had no heartbeat from it",
-        advice="Start the broker, or see in its log why it does not reach the controller. If it is"
+    return _of_broker(
+        broker,
+        "broker-fenced",
+        "it is registered, but fenced: the controller has had no heartbeat from it",
+        "Start the broker, or see in its log why it does not reach the controller. If it is"
         " gone for good, reassign its replicas and run `wirekafka cluster unregister`.",
     )
 
 
 def _stranger(broker: BrokerFacts) -> Finding:
-    return Finding(
-        check="other-broker-answers",
-        severity=Severity.ERROR,
-        subject=f"broker {broker.id}",
-        problem=f"another broker answers at its advertised address {broker.address}:"
-        f" {broker.stranger}",
-        advice="Give each broker an advertised.listeners of its own; behind a proxy or a load"
+    return _of_broker(
+        broker,
+        "other-broker-answers",
+        f"another broker answers at its advertised address {broker.address}: {broker.stranger}",
+        "Give each broker an advertised.listeners of its own; behind a proxy or a load"
         " balancer each broker needs its own name or port.",
     )
 
 
 def _other_cluster(broker: BrokerFacts, facts: ClusterFacts) -> Finding:
-    return Finding(
-        check="other-cluster-answers",
-        severity=Severity.ERROR,
-        subject=f"broker {broker.id}",
-        problem=f"at its advertised address {broker.address} answers a broker of the cluster"
+    return _of_broker(
+        broker,
+        "other-cluster-answers",
+        f"at its advertised address {broker.address} answers a broker of the cluster"
         f" {broker.cluster_id}, not of {facts.cluster_id}",
-        advice="Correct advertised.listeners of the broker, or the DNS entry of its name.",
+        "Correct advertised.listeners of the broker, or the DNS entry of its name.",
     )
 
 
@@ -116,12 +120,11 @@ def _advertised_local(broker: BrokerFacts, facts: ClusterFacts) -> Finding | Non
         return None
     if not facts.bootstrap or any(_is_local(each.host) for each in facts.bootstrap):
         return None
-    return Finding(
-        check="advertised-localhost",
-        severity=Severity.ERROR,
-        subject=f"broker {broker.id}",
-        problem=f"it advertises {broker.address}, where clients on other machines reach themselves",
-        advice="Set advertised.listeners to the host's name or address as clients see it.",
+    return _of_broker(
+        broker,
+        "advertised-localhost",
+        f"it advertises {broker.address}, where clients on other machines reach themselves",
+        "Set advertised.listeners to the host's name or address as clients see it.",
     )
 
 

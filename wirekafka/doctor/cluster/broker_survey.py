@@ -5,47 +5,51 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from wirekafka.client.client import BrokerConnection, CliError, check, list_offsets, only
+from wirekafka.client.admin.transactions import ACTIVE, TransactionRow, coordinated, described
+from wirekafka.client.client import (
+    BrokerConnection,
+    CertificateRefused,
+    CliError,
+    UnknownHost,
+    check,
+    list_offsets,
+    only,
+)
 from wirekafka.client.configurations import BROKER
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.config.own import DISK_BUDGET, DISK_POLICY
 from wirekafka.doctor.cluster.facts import (
     BrokerFacts,
     DirectoryFacts,
+    FailureCause,
     GroupFacts,
     PartitionFacts,
     ProducerFacts,
     TopicFacts,
     TopicPartition,
-    TransactionFacts,
 )
 from wirekafka.doctor.cluster.groups import DUE_SHARE
 from wirekafka.doctor.cluster.probe import BrokerLost, Refusals, certificate_of, connected
 from wirekafka.errors import Error
-from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.protocol.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
 )
-from wirekafka.protocol.describe_transactions import (
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-)
 from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from wirekafka.protocol.list_offsets import ListOffsetsResponse
-from wirekafka.protocol.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from wirekafka.protocol.list_transactions import ListTransactionsRequest
 from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
 from wirekafka.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 _EARLIEST, _LATEST, _NEWEST = -2, -1, -3
 _READ_COMMITTED = 1
-_OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _SHARE = "share"
 _NAMED_TOPICS = 9
 """The last version of OffsetFetch that names topics rather than their ids."""
 _GROUPS_AT_A_TIME = 100
-_OPTIONS = ("node.id", "transaction.max.timeout.ms")
+_OPTIONS = ("node.id", "transaction.max.timeout.ms", DISK_BUDGET, DISK_POLICY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +59,18 @@ class BrokerAnswers:
     broker: BrokerFacts
     partitions: Mapping[TopicPartition, PartitionFacts] = field(default_factory=dict)
     groups: Sequence[GroupFacts] = ()
-    transactions: Sequence[TransactionFacts] = ()
+    transactions: Sequence[TransactionRow] = ()
 
 
 class BrokerSurvey:
-    """Asks one broker; a broker that does not answer costs one timeout."""
+    """Asks one broker; a broker that does not answer costs one timeout, and with TLS two."""
 
     def __init__(self, broker: BrokerFacts, config: ClientConfig | None, timeout_s: float) -> None:
         self._broker, self._config, self._timeout_s = broker, config, timeout_s
         self._refusals = Refusals()
         self._partitions: dict[TopicPartition, PartitionFacts] = {}
         self._groups: list[GroupFacts] = []
-        self._transactions: list[TransactionFacts] = []
+        self._transactions: list[TransactionRow] = []
 
     def ask(self, cluster_id: str, topics: Mapping[str, TopicFacts], now_ms: int) -> BrokerAnswers:
         """Ask everything that checks need; a failure ends it and is in the result."""
@@ -76,7 +80,7 @@ class BrokerSurvey:
         try:
             connection = connected(broker.address, self._config, self._timeout_s)
         except CliError as error:
-            self._note(failure=str(error))
+            self._note(failure=str(error), cause=_cause(error))
             return BrokerAnswers(self._broker)
         try:
             self._ask(connection, cluster_id, topics, now_ms)
@@ -103,13 +107,7 @@ class BrokerSurvey:
             self._ask_identity(connection)
         if self._broker.stranger or self._broker.cluster_id not in ("", cluster_id):
             return
-        with self._refusals.noted("its features"):
-            response = connection.send(ApiVersionsRequest(), ApiVersionsResponse)
-            levels = {
-                each.name: (each.min_version, each.max_version)
-                for each in response.supported_features
-            }
-            self._note(supported=levels)
+        self._note(supported=connection.supported_levels())
         self._partitions = {
             (each.topic, each.index): each
             for topic in topics.values()
@@ -117,7 +115,7 @@ class BrokerSurvey:
             if each.leader == self._broker.id
         }
         with self._refusals.noted("its log directories"):
-            self._ask_directories(connection)
+            self._ask_directories(connection, topics)
         with self._refusals.noted("offsets of its partitions"):
             self._ask_offsets(connection, topics, now_ms)
         with self._refusals.noted("producers of its partitions"):
@@ -157,15 +155,22 @@ class BrokerSurvey:
         check(result.error_code, "configuration", result.error_message)
         self._note(configs={each.name: each.value or "" for each in result.configs})
 
-    def _ask_directories(self, connection: BrokerConnection) -> None:
+    def _ask_directories(
+        self, connection: BrokerConnection, topics: Mapping[str, TopicFacts]
+    ) -> None:
         response = connection.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
         check(response.error_code, "log directories")
         found = []
         for result in response.results:
             code = result.error_code
             error = Error.of(code).name if code else ""
+            used_bytes = sum(
+                each.partition_size for topic in result.topics for each in topic.partitions
+            )
             found.append(
-                DirectoryFacts(result.log_dir, error, result.total_bytes, result.usable_bytes)
+                DirectoryFacts(
+                    result.log_dir, error, result.total_bytes, result.usable_bytes, used_bytes
+                )
             )
             for topic in result.topics:
                 for each in topic.partitions:
@@ -174,6 +179,18 @@ class BrokerSurvey:
                             (topic.name, each.partition_index), size_bytes=each.partition_size
                         )
         self._note(directories=found)
+        stored = {topic.name for result in response.results for topic in result.topics}
+        self._ask_hidden(connection, sorted(stored - topics.keys()))
+
+    def _ask_hidden(self, connection: BrokerConnection, names: Sequence[str]) -> None:
+        """Metadata of all topics leaves out the topics that the user may not describe."""
+        if not names:
+            return
+        named = [MetadataRequest.Topic(name=name) for name in names]
+        request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+        answered = connection.send(request, MetadataResponse).topics
+        codes = {topic.name or "": topic.error_code for topic in answered}
+        self._refusals.note_codes("topics in its log directories", codes)
 
     def _ask_offsets(
         self, connection: BrokerConnection, topics: Mapping[str, TopicFacts], now_ms: int
@@ -253,32 +270,15 @@ class BrokerSurvey:
         self._refusals.note_codes("producers of its partitions", codes)
 
     def _ask_transactions(self, connection: BrokerConnection) -> None:
-        request = ListTransactionsRequest(state_filters=list(_OPEN_STATES))
-        response = connection.send(request, ListTransactionsResponse)
-        check(response.error_code, "transactions")
-        names = [each.transactional_id for each in response.transaction_states]
-        if names:
-            described = connection.send(
-                DescribeTransactionsRequest(transactional_ids=names), DescribeTransactionsResponse
-            )
-            for each in described.transaction_states:
-                if each.error_code == Error.TRANSACTIONAL_ID_NOT_FOUND:
-                    continue  # It has expired between both requests.
-                check(each.error_code, f"transactional id {each.transactional_id}")
-                self._transactions.append(
-                    TransactionFacts(
-                        name=each.transactional_id,
-                        producer_id=each.producer_id,
-                        state=each.transaction_state,
-                        start_ms=each.transaction_start_time_ms,
-                        timeout_ms=each.transaction_timeout_ms,
-                        partitions=frozenset(
-                            (topic.topic, index)
-                            for topic in each.topics
-                            for index in topic.partitions
-                        ),
-                    )
-                )
+        request = ListTransactionsRequest(state_filters=list(ACTIVE))
+        found = coordinated(connection, self._broker.id, request)
+        described(connection, found)
+        for each in found:
+            if each.error == Error.TRANSACTIONAL_ID_NOT_FOUND.name:
+                continue  # It has expired between both requests.
+            if each.error:
+                raise CliError(f"transactional id {each.transactional_id}: {each.error}")
+            self._transactions.append(each)
         self._note(knows_transactions=True)
 
     def _ask_groups(self, connection: BrokerConnection) -> None:
@@ -293,8 +293,6 @@ class BrokerSurvey:
                 GroupFacts(
                     name=each.group_id,
                     state=each.group_state,
-                    type=each.group_type or "classic",
-                    coordinator=self._broker.id,
                     offsets=offsets.get(each.group_id, {}),
                 )
             )
@@ -322,6 +320,13 @@ class BrokerSurvey:
         if key in self._partitions:
             changed = replace(self._partitions[key], **changes)  # type: ignore[arg-type]
             self._partitions[key] = changed
+
+
+def _cause(error: CliError) -> FailureCause:
+    if isinstance(error, UnknownHost):
+        return FailureCause.NAME
+    is_refused = isinstance(error, CertificateRefused)
+    return FailureCause.CERTIFICATE if is_refused else FailureCause.CONNECTION
 
 
 def _by_topic(keys: Iterable[TopicPartition]) -> dict[str, list[int]]:

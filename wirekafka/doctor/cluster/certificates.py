@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from wirekafka.doctor.cluster.facts import BrokerFacts, CertificateFacts, ClusterFacts
+from wirekafka.doctor.cluster.facts import BrokerFacts, CertificateFacts, ClusterFacts, FailureCause
 from wirekafka.doctor.finding import Finding, Severity, duration
 
 _SOON_MS = 30 * 86_400_000
@@ -22,7 +22,8 @@ def check_certificates(facts: ClusterFacts) -> Iterator[Finding]:
             )
         yield from found
         is_explained = any(each.severity is Severity.ERROR for each in found)
-        if "certificate" in broker.failure and not broker.is_fenced and not is_explained:
+        is_refused = bool(broker.failure) and broker.cause is FailureCause.CERTIFICATE
+        if is_refused and not broker.is_fenced and not is_explained:
             yield _refused(broker, subject)
 
 

@@ -46,7 +46,7 @@ CHECKS: Mapping[str, Callable[[ClusterFacts], Iterator[Finding]]] = MappingProxy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookingTimes:
-    """The longest wait for one answer, and the time before what may pass is looked at again."""
+    """The longest wait for one answer, and the time before passing problems are checked again."""
 
     timeout_s: float = 5.0
     again_after_s: float = 3.0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import NamedTuple
 
+from wirekafka.client.admin.transactions import TransactionRow
 from wirekafka.config.address import Address
 
 TopicPartition = tuple[str, int]
@@ -25,6 +27,16 @@ class Unanswered(NamedTuple):
 
     about: str
     reason: str
+
+
+class FailureCause(Enum):
+    """What a connection to a broker failed at; requests on a connection fail at CONNECTION."""
+
+    CONNECTION = auto()
+    NAME = auto()
+    """The host's name does not resolve."""
+    CERTIFICATE = auto()
+    """TLS refuses the broker's certificate."""
 
 
 class CertificateFacts(NamedTuple):
@@ -50,6 +62,8 @@ class DirectoryFacts(NamedTuple):
     error: str = ""
     total_bytes: int = UNKNOWN
     usable_bytes: int = UNKNOWN
+    used_bytes: int = UNKNOWN
+    """Of the logs in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +121,7 @@ class BrokerFacts:
     is_fenced: bool = False
     failure: str = ""
     """Why the broker has not answered; empty if it has."""
+    cause: FailureCause = FailureCause.CONNECTION
     stranger: str = ""
     """What another node than the registered one said at the address; empty if it is the broker."""
     cluster_id: str = ""
@@ -130,21 +145,7 @@ class GroupFacts:
 
     name: str
     state: str
-    type: str = "classic"
-    coordinator: int = UNKNOWN
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionFacts:
-    """A transaction at its coordinator."""
-
-    name: str
-    producer_id: int
-    state: str
-    start_ms: int = UNKNOWN
-    timeout_ms: int = UNKNOWN
-    partitions: frozenset[TopicPartition] = frozenset()
 
 
 class VoterFacts(NamedTuple):
@@ -163,7 +164,6 @@ class QuorumFacts:
     leader: int
     end_offset: int
     voters: Sequence[VoterFacts]
-    observers: Sequence[VoterFacts] = ()
     asked_ms: int = UNKNOWN
     answered_ms: int = UNKNOWN
 
@@ -186,7 +186,7 @@ class ClusterFacts:
     brokers: Mapping[int, BrokerFacts] = field(default_factory=dict)
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     groups: Sequence[GroupFacts] = ()
-    transactions: Sequence[TransactionFacts] = ()
+    transactions: Sequence[TransactionRow] = ()
     quorum: QuorumFacts | None = None
     finalized: Mapping[str, int] = field(default_factory=dict)
     """The level of each feature in the cluster."""

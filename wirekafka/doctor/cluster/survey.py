@@ -1,6 +1,6 @@
 """Gathers the facts about a cluster: what the bootstrap broker knows, then what each broker does.
 
-All brokers are asked at the same time, each with a timeout, and nothing is altered.
+Up to 16 brokers are asked at the same time, each with a timeout, and nothing is altered.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from wirekafka.client.client import Client, CliError, check, only
+from wirekafka.client.admin.cluster import describe_cluster, describe_quorum, quorum_of
+from wirekafka.client.client import Client, CliError, check
 from wirekafka.client.configurations import TOPIC
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
@@ -25,14 +26,9 @@ from wirekafka.doctor.cluster.facts import (
     VoterFacts,
 )
 from wirekafka.doctor.cluster.probe import CLIENT_ID, BrokerLost, Refusals, connected
-from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wirekafka.protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from wirekafka.protocol.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-_METADATA_TOPIC = "__cluster_metadata"
-_FENCED_SINCE = 2
 _AT_A_TIME = 16
 _TOPIC_OPTIONS = (
     "cleanup.policy",
@@ -50,17 +46,13 @@ def gather(
     names = ",".join(map(str, bootstrap))
     refusals = Refusals()
     configs: dict[str, dict[str, str]] = {}
-    finalized: dict[str, int] = {}
     quorum: QuorumFacts | None = None
     with Client(names, config, client_id=CLIENT_ID, timeout_s=timeout_s) as client:
         now_ms = _now_ms()
         metadata = _metadata(client)
         brokers = _brokers(client, metadata)
         try:
-            with refusals.noted("features"):
-                features = client.send(ApiVersionsRequest(), ApiVersionsResponse)
-                found = features.finalized_features
-                finalized = {each.name: each.max_version_level for each in found}
+            finalized = client.any().finalized_levels()
             with refusals.noted("the metadata quorum"):
                 quorum = _quorum(client)
             with refusals.noted("configurations of topics"):
@@ -138,49 +130,31 @@ def _brokers(client: Client, metadata: MetadataResponse) -> list[BrokerFacts]:
         each.node_id: BrokerFacts(id=each.node_id, address=Address(each.host, each.port))
         for each in metadata.brokers
     }
-    if client.any().version_of(DescribeClusterRequest) >= _FENCED_SINCE:
-        request = DescribeClusterRequest(include_fenced_brokers=True)
-        response = client.send(request, DescribeClusterResponse)
-        check(response.error_code, "the cluster", response.error_message)
-        for broker in response.brokers:
-            if broker.is_fenced:
-                address = Address(broker.host, broker.port)
-                found[broker.broker_id] = BrokerFacts(
-                    id=broker.broker_id, address=address, is_fenced=True
-                )
+    for broker in describe_cluster(client).brokers:
+        if broker.is_fenced:
+            address = Address(broker.host, broker.port)
+            found[broker.broker_id] = BrokerFacts(
+                id=broker.broker_id, address=address, is_fenced=True
+            )
     return [found[id] for id in sorted(found)]
 
 
 def _quorum(client: Client) -> QuorumFacts:
-    topic = DescribeQuorumRequest.TopicData
-    request = DescribeQuorumRequest(
-        topics=[
-            topic(topic_name=_METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])
-        ]
-    )
     asked_ms = _now_ms()
-    response = client.send(request, DescribeQuorumResponse)
+    quorum = quorum_of(describe_quorum(client))
     answered_ms = _now_ms()
-    check(response.error_code, "the quorum", response.error_message)
-    partition = only(only(response.topics, "the quorum").partitions, "the quorum")
-    check(partition.error_code, "the quorum", partition.error_message)
-    voters, observers = (
-        [
+    return QuorumFacts(
+        leader=quorum.leader_id,
+        end_offset=quorum.high_watermark,
+        voters=[
             VoterFacts(
                 each.replica_id,
                 each.log_end_offset,
                 each.last_fetch_timestamp,
                 each.last_caught_up_timestamp,
             )
-            for each in replicas
-        ]
-        for replicas in (partition.current_voters, partition.observers)
-    )
-    return QuorumFacts(
-        leader=partition.leader_id,
-        end_offset=partition.high_watermark,
-        voters=voters,
-        observers=observers,
+            for each in quorum.current_voters
+        ],
         asked_ms=asked_ms,
         answered_ms=answered_ms,
     )

@@ -8,8 +8,8 @@ from shlex import quote
 from wirekafka.doctor.cluster.facts import ClusterFacts, TopicFacts
 from wirekafka.doctor.finding import Finding, Severity, duration, listed
 
-_COMPACTED = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-_COMPACTED_ONLY = ("__consumer_offsets", "__transaction_state")
+_KEPT_IN = {"__consumer_offsets": "committed offsets", "__transaction_state": "transactions"}
+"""What internal topics keep, which only compaction may clean."""
 _FUTURE_MS = 3_600_000
 _SHORT_MS = 60_000
 
@@ -25,14 +25,14 @@ def check_topics(facts: ClusterFacts) -> Iterator[Finding]:
 
 def _cleanup_policy(topic: TopicFacts) -> Iterator[Finding]:
     policy = topic.configs.get("cleanup.policy")
-    if policy is None or topic.name not in _COMPACTED_ONLY or policy == "compact":
+    if policy is None or topic.name not in _KEPT_IN or policy == "compact":
         return
-    what = "committed offsets" if topic.name == _COMPACTED[0] else "transactions"
     yield Finding(
         check="internal-topic-not-compacted",
         severity=Severity.ERROR,
         subject=f"topic {topic.name}",
-        problem=f"cleanup.policy is {policy}: retention deletes {what} that are still in use",
+        problem=f"cleanup.policy is {policy}: retention deletes {_KEPT_IN[topic.name]} that are"
+        " still in use",
         advice=f"`wirekafka topics alter {quote(topic.name)} --config cleanup.policy=compact`",
     )
 

@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from wirekafka.doctor.cluster.facts import (
-    ClusterFacts,
-    PartitionFacts,
-    ProducerFacts,
-    TransactionFacts,
-    whole_number,
-)
+from wirekafka.client.admin.transactions import TransactionRow
+from wirekafka.doctor.cluster.facts import ClusterFacts, PartitionFacts, ProducerFacts, whole_number
 from wirekafka.doctor.finding import Finding, Severity, duration
 
 _OPEN = "Ongoing"
@@ -34,7 +29,7 @@ def check_transactions(facts: ClusterFacts) -> Iterator[Finding]:
     held = {
         (each.producer_id, partition)
         for each in facts.transactions
-        if each.state in (_OPEN, *_ENDING)
+        if each.is_active
         for partition in each.partitions
     }
     for partition in facts.partitions():
@@ -59,21 +54,21 @@ def _hanging(partition: PartitionFacts, producer: ProducerFacts, now_ms: int) ->
     )
 
 
-def _ending(transaction: TransactionFacts) -> Iterator[Finding]:
+def _ending(transaction: TransactionRow) -> Iterator[Finding]:
     if transaction.state in _ENDING:
         yield Finding(
             check="transaction-does-not-end",
             severity=Severity.ERROR,
-            subject=f"transactional id {transaction.name}",
+            subject=f"transactional id {transaction.transactional_id}",
             problem=f"it stays in {transaction.state}: its markers are not written to all of its"
             " partitions",
             advice="See which of its partitions have no leader or a leader that does not answer"
-            f" (`wirekafka transactions describe {quote(transaction.name)}`).",
+            f" (`wirekafka transactions describe {quote(transaction.transactional_id)}`).",
             passing=True,
         )
 
 
-def _long(transaction: TransactionFacts, most_ms: int, now_ms: int) -> Iterator[Finding]:
+def _long(transaction: TransactionRow, most_ms: int, now_ms: int) -> Iterator[Finding]:
     if transaction.state != _OPEN or transaction.start_ms <= 0:
         return
     age_ms = now_ms - transaction.start_ms
@@ -87,11 +82,11 @@ def _long(transaction: TransactionFacts, most_ms: int, now_ms: int) -> Iterator[
     yield Finding(
         check="long-transaction",
         severity=severity,
-        subject=f"transactional id {transaction.name}",
+        subject=f"transactional id {transaction.transactional_id}",
         problem=f"its transaction has been open for {duration(age_ms)}, {why}",
         advice="End it in its application, or run `kafka-transactions.sh"
-        f" forceTerminateTransaction --transactional-id {quote(transaction.name)}`; give"
-        " producers a shorter transaction.timeout.ms.",
+        f" forceTerminateTransaction --transactional-id {quote(transaction.transactional_id)}`;"
+        " give producers a shorter transaction.timeout.ms.",
     )
 
 

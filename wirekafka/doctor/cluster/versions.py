@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirekafka.client.admin.features import METADATA_VERSION
 from wirekafka.doctor.cluster.facts import BrokerFacts, ClusterFacts
 from wirekafka.doctor.finding import Finding, Severity, listed
-
-_METADATA = "metadata.version"
 
 
 def check_features(facts: ClusterFacts) -> Iterator[Finding]:
     """Find an upgrade that was not finalised, and brokers of different versions."""
     levels = {
-        broker.id: broker.supported[_METADATA][1]
+        broker.id: broker.supported[METADATA_VERSION][1]
         for broker in facts.brokers.values()
-        if _METADATA in broker.supported
+        if METADATA_VERSION in broker.supported
     }
-    finalized = facts.finalized.get(_METADATA, 0)
+    finalized = facts.finalized.get(METADATA_VERSION, 0)
     if not levels or not finalized:
         return
     lowest = min(levels.values())
@@ -27,8 +26,8 @@ def check_features(facts: ClusterFacts) -> Iterator[Finding]:
             check="mixed-versions",
             severity=Severity.NOTE,
             subject="brokers",
-            problem=f"they are of several versions: brokers {listed(old)} support {_METADATA}"
-            f" {lowest}, others up to {max(levels.values())}",
+            problem=f"they are of several versions: brokers {listed(old)} support"
+            f" {METADATA_VERSION} {lowest}, others up to {max(levels.values())}",
             advice="Complete the upgrade of all brokers and controllers.",
         )
     if finalized < lowest:
@@ -36,8 +35,8 @@ def check_features(facts: ClusterFacts) -> Iterator[Finding]:
             check="upgrade-not-finalised",
             severity=Severity.NOTE,
             subject="cluster",
-            problem=f"{_METADATA} is {finalized}, and all brokers support {lowest}: features of the"
-            " newer version are off",
+            problem=f"{METADATA_VERSION} is {finalized}, and all brokers support {lowest}:"
+            " features of the newer version are off",
             advice="Once the new version has proved itself, `wirekafka features upgrade"
             " metadata.version=` with the release of the oldest broker; a downgrade of the software"
             " may then be impossible.",

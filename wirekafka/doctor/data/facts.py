@@ -63,8 +63,3 @@ class NodeFiles:
     image: MetadataImage | None = None
     problem: str = ""
     """Why the metadata cannot be read."""
-
-    @property
-    def is_in_use(self) -> bool:
-        """Whether the node runs."""
-        return any(each.is_in_use for each in self.directories)

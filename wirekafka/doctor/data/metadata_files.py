@@ -37,10 +37,9 @@ def _replay(
     disk: ReadableDisk, path: str, image: MetadataImage, codec: MetadataCodec, from_offset: int
 ) -> None:
     data = disk.read(path)
-    is_snapshot = path.endswith(".checkpoint")
     try:
         for at, header in batches(data):
-            if header.is_control or (not is_snapshot and header.base_offset < from_offset):
+            if header.is_control or header.base_offset < from_offset:
                 continue
             for record in codec.decode(data[at : at + header.size_bytes]):
                 image.replay(record)

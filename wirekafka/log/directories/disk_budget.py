@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heappop, heappush
@@ -12,9 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from wirekafka.config.own import DiskLimit
 
-NO_ONE_KNOWN = None
-"""In place of a group: the committed offsets of the partition are not known."""
-_NOTHING, _EVERYTHING = -1, 1 << 63
+_EVERYTHING = 1 << 63
 _PER_STEP = 500
 """Partitions, segments or losses."""
 _MOST_LOSSES = 5_000
@@ -67,11 +65,6 @@ class BudgetPartition:
             return self.start_offset, SpareRank.UNCLAIMED
         return max(min(self.positions.values()), self.start_offset), SpareRank.UNREAD
 
-    def rank(self, end_offset: int) -> SpareRank:
-        """How dispensable the records below an offset are."""
-        read_offset, rank = self.ranks()
-        return SpareRank.READ if end_offset <= read_offset else rank
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetDeletion:
@@ -82,8 +75,6 @@ class BudgetDeletion:
     end_offset: int
     segments: int
     size_bytes: int
-    rank: SpareRank
-    """The rank of the last of these segments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +103,7 @@ class DeletionPlan:
     lost_bytes: int = 0
     """Of all losses."""
     is_partial: bool = False
-    """Whether more may go than what it has."""
+    """Whether it has reached the most segments although more could go."""
 
     @property
     def freed_bytes(self) -> int:
@@ -137,7 +128,7 @@ _Order: TypeAlias = tuple[SpareRank, bool, int, str, int]
 
 @dataclass(slots=True)
 class _Course:
-    """A partition with how many of its segments the plan deletes so far."""
+    """A partition, and which of its segments the plan deletes so far."""
 
     partition: BudgetPartition
     read_offset: int
@@ -145,29 +136,13 @@ class _Course:
     last_rank: SpareRank
     """The rank of what follows."""
     may_all_go: bool
-    """Whether this may go as well."""
+    """Whether what follows may go as well."""
     count: int = 0
+    """How many segments the plan deletes so far."""
     size_bytes: int = 0
+    """The bytes of these."""
     rank: SpareRank = SpareRank.READ
     """The rank of the last of these."""
-
-
-def planned(
-    partitions: Collection[BudgetPartition], excess_bytes: int, limit: DiskLimit
-) -> DeletionPlan:
-    """Choose the segments that free `excess_bytes`, as few as possible in this order.
-
-    Read segments go before segments that no group has claimed, and unread segments last, if the
-    policy and the topic allow it; closed segments go before active ones, older before newer.
-    A segment goes only after all that are before it in its log.
-    """
-    steps = planning(partitions, excess_bytes, limit)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as ended:
-            plan: DeletionPlan = ended.value
-            return plan
 
 
 def planning(
@@ -176,16 +151,19 @@ def planning(
     limit: DiskLimit,
     most_segments: int | None = None,
 ) -> Generator[None, None, DeletionPlan]:
-    """The steps of `planned`, each of one or two milliseconds; returns the plan.
+    """Choose the segments that free `excess_bytes`, as few as possible in this order.
 
-    It has no more segments than `most_segments`, if given.
+    Read segments go before segments that no group has claimed, and unread segments last, if the
+    policy and the topic allow it; closed segments go before active ones, older before newer.
+    A segment goes only after all that are before it in its log. The plan has no more segments than
+    `most_segments`, if given. Yields after each millisecond or two; returns the plan.
     """
     courses: list[_Course] = []
     heads: list[tuple[_Order, int]] = []
     for number, each in enumerate(partitions):
         if number % _PER_STEP == _PER_STEP - 1:
             yield
-        course = _Course(each, *each.ranks(), _may_all_go(each, limit))
+        course = _course(each, limit)
         courses.append(course)
         if (order := _next_order(course)) is not None:
             heappush(heads, (order, number))
@@ -225,9 +203,11 @@ def planning(
     )
 
 
-def _may_all_go(partition: BudgetPartition, limit: DiskLimit) -> bool:
+def _course(partition: BudgetPartition, limit: DiskLimit) -> _Course:
+    read_offset, last_rank = partition.ranks()
     is_kept = partition.keeps_unread or not limit.deletes_unread
-    return not is_kept or partition.ranks()[1] is not SpareRank.UNREAD
+    may_all_go = not is_kept or last_rank is not SpareRank.UNREAD
+    return _Course(partition, read_offset, last_rank, may_all_go)
 
 
 def _next_order(course: _Course) -> _Order | None:
@@ -251,7 +231,6 @@ def _deletion(course: _Course) -> BudgetDeletion:
         end_offset=partition.segments[course.count - 1].end_offset,
         segments=course.count,
         size_bytes=course.size_bytes,
-        rank=course.rank,
     )
 
 
@@ -261,10 +240,10 @@ def _losses(course: _Course) -> Iterator[UnreadLoss]:
     segments = partition.segments[: course.count]
     ends = [each.end_offset for each in segments]
     sizes_after = list(accumulate((each.size_bytes for each in segments[:0:-1]), initial=0))[::-1]
-    positions: Iterable[tuple[str | None, int]] = [(NO_ONE_KNOWN, _NOTHING)]
+    positions: Mapping[str, int] | Mapping[None, int] = {None: partition.start_offset}
     if partition.positions is not None:
-        positions = partition.positions.items()
-    for group, position in positions:
+        positions = partition.positions
+    for group, position in positions.items():
         first = max(partition.start_offset, position)
         number = bisect_right(ends, first)
         if number == len(ends):

@@ -85,8 +85,7 @@ class Membership:
 
     @property
     def unanswered_ms(self) -> int:
-        """For how long no controller has answered a heartbeat, once the session has ended for it;
-        0 before."""
+        """How many ms ago a controller answered a heartbeat last; 0 within the session timeout."""
         silent_ms = self._clock.now_ms() - self._answered_ms
         return silent_ms if silent_ms > self._config().broker_session_timeout_ms else 0
 

@@ -232,8 +232,10 @@ class Housekeeping:
             return False
         self._kept_generation = image.generation
         return disk_limit(self._broker.config.sources) is not None or any(
-            kind == TOPIC and values.get(_KEEP_UNREAD, "").strip().lower() == "true"
-            for (kind, _), values in image.configs.items()
+            kind == TOPIC
+            and _KEEP_UNREAD in values
+            and self._broker.topic_config(name).wirekafka_retention_keep_unread
+            for (kind, name), values in image.configs.items()
         )
 
     def _checkpoint(self) -> None:

@@ -50,7 +50,7 @@ Collect = Callable[[bool], Iterable[str]]
 TimeoutError."""
 
 Health = Callable[[], NodeCondition]
-"""Checks the node."""
+"""Checks the node; called on a thread of the server, and may block for a second."""
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 

@@ -15,7 +15,6 @@ from wirekafka.log.directories.disk_budget import (
     BudgetSegment,
     DeletionPlan,
     UnreadLoss,
-    planned,
     planning,
 )
 from wirekafka.log.directories.log_directory import LogDirectory
@@ -64,8 +63,6 @@ class DirectoryStatus:
     """When the budget, or the disk if that is sooner, is used up; None without growth."""
     is_refusing: bool
     """Whether appends are refused."""
-    present: DeletionPlan
-    """What the last look has deleted."""
     outlook: DeletionPlan
     """What another day at this growth would delete; empty while it is not full sooner."""
     freed_bytes: int
@@ -124,7 +121,6 @@ class DirectorySpace:
             bytes_per_s=self._growth.bytes_per_s,
             seconds_until_full=self._growth.seconds_until(self._room_bytes),
             is_refusing=self._is_refusing,
-            present=self._present,
             outlook=self._outlook,
             freed_bytes=self._freed_bytes,
             lost_bytes=self._lost_bytes,
@@ -147,11 +143,6 @@ class DirectorySpace:
         self._used_bytes = used_bytes
         self._room_bytes = min(budget_bytes - used_bytes, free_bytes)
         self._growth.note(now_ms, used_bytes)
-
-    def plan(self, partitions: Collection[BudgetPartition], more_bytes: int = 0) -> DeletionPlan:
-        """What would be deleted if there were so many bytes more than there are."""
-        excess_bytes = self._used_bytes + more_bytes - self._limit.budget_bytes
-        return planned(partitions, excess_bytes, self._limit)
 
     def look_ahead(self, partitions: Collection[BudgetPartition], now_ms: int) -> Iterator[None]:
         """Plan for another day at the present growth, if due, and warn if that is too much."""

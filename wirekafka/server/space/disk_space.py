@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from wirekafka.broker import Broker
 from wirekafka.config.own import DiskLimit
 from wirekafka.coordinator.routing import TopicPartition
-from wirekafka.log.directories.disk_budget import BudgetPartition, DeletionPlan
+from wirekafka.log.directories.disk_budget import BudgetPartition
 from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.replication.partition.internal_topics import INTERNAL_TOPICS
 from wirekafka.replication.partition.partition import Partition
@@ -59,13 +59,6 @@ class DiskSpace:
     def statuses(self) -> list[DirectoryStatus]:
         """Each directory with a budget, as of the last look."""
         return [each.status() for each in self._spaces]
-
-    def plan(self, path: str, more_bytes: int = 0) -> DeletionPlan:
-        """What would be deleted if the logs of a directory had so many bytes more."""
-        for space in self._spaces:
-            if space.directory.path == path:
-                return space.plan(_all_of(self._partitions_in(space.directory)), more_bytes)
-        return DeletionPlan(excess_bytes=0)
 
     def work(self) -> int | None:
         """Go on for a few milliseconds; returns the pause in ms, None at the end of a look."""
@@ -208,13 +201,3 @@ class DiskSpace:
             if each is not None:
                 found.append(each)
         return found
-
-
-def _all_of(steps: Generator[None, None, list[BudgetPartition]]) -> list[BudgetPartition]:
-    """What the steps return in the end."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as ended:
-            found: list[BudgetPartition] = ended.value
-            return found
