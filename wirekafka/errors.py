@@ -162,11 +162,6 @@ class Error(IntEnum):
         return self in _RETRIABLE
 
 
-def error_name(code: int) -> str:
-    """The name of an error code in a response; "error 999" for a code of a newer broker."""
-    return Error(code).name if code in Error._value2member_map_ else f"error {code}"
-
-
 MOST_MESSAGE_CHARACTERS = 8_191
 """In UTF-8 they take at most 32,764 bytes: every version of a response holds 32,767."""
 _CUT = "..."

@@ -11,6 +11,7 @@ from wirekafka.client.client import Client, CliError
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import Known, Unknown
+from wirekafka.protocol.describe_client_quotas import DescribeClientQuotasResponse
 from wirekafka.quotas.precedence import CLIENT_ID, IP, USER
 
 LINK = ("Quotas", "/quotas", "l")
