@@ -142,7 +142,7 @@ def test_records_of_a_partition_that_was_not_asked_for_are_refused(
     try:
         for path in ("/topics/t/messages", "/topics/t/search?text=x&plain=yes"):
             page = site.get(path)
-            assert page.status == 502, path
+            assert page.status in (400, 502), path
             assert "answered for t-7 unasked" in page.words("[role=alert]"), path
     finally:
         proxy.lie = truth
