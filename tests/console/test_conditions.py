@@ -2,7 +2,7 @@
 
 import pytest
 
-from wirekafka.console.conditions import MOST_CONDITIONS, BadCondition, conditions_of
+from wirekafka.console.records.conditions import MOST_CONDITIONS, BadCondition, conditions_of
 
 ORDER = {
     "id": 17,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+from confluent_kafka import Consumer
 
 import wirekafka
 from tests.console.forms import fields_of, fill, form_of
@@ -16,6 +18,7 @@ from wirekafka.client.admin.quotas import alter_quotas
 from wirekafka.client.client import Client
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.errors import Error
+from wirekafka.protocol.fetch import FetchResponse
 from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsResponse
 from wirekafka.security.acl import WILDCARD, Acl, Operation, PatternType, Permission, ResourceType
 
@@ -25,6 +28,8 @@ PAGES = (
     *("/topics/t", "/topics/t/produce", "/topics/t/partitions", "/group?name=g", "/groups"),
     *("/acls", "/acls/add", "/users", "/user?name=zoe", "/quotas", "/config?kind=topic&name=t"),
     *("/configs", "/brokers", "/transactions", "/queries"),
+    *("/topics/t/messages", "/topics/t/messages/0/0", "/topics/t/search?text=x&plain=yes"),
+    *("/topics/t/groups", "/topics/t/producers", "/topics/t/live"),
 )
 
 
@@ -110,7 +115,40 @@ def test_an_option_that_is_secret_is_not_shown_when_it_is_refused(
     assert "very secret" not in refused.text
 
 
-@pytest.mark.parametrize("seed", range(8))
+def test_names_that_clients_choose_control_nothing(site: Site, broker: wirekafka.Broker) -> None:
+    name = "".join(("readers", *CONTROLS))
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": name, "client.id": name}
+    consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
+    broker.produce("t", ["x"])
+    consumer.subscribe(["t"])
+    assert consumer.consume(1, 20)
+    consumer.commit(asynchronous=False)
+    for path in ("/groups", f"/group?{urlencode({'name': name})}", "/topics/t/groups"):
+        shown = site.get(path).words("main")
+        assert "readers" in shown, path
+        assert not any(each in shown for each in CONTROLS), path
+    consumer.close()
+
+
+def test_records_of_a_partition_that_was_not_asked_for_are_refused(
+    site: Site, proxy: LyingProxy, broker: wirekafka.Broker
+) -> None:
+    def answer_another(response: Any) -> None:
+        if isinstance(response, FetchResponse):
+            response.responses[0].partitions[0].partition_index = 7
+
+    broker.produce("t", ["x"])
+    proxy.lie = answer_another
+    try:
+        for path in ("/topics/t/messages", "/topics/t/search?text=x&plain=yes"):
+            page = site.get(path)
+            assert page.status in (400, 502), path
+            assert "answered for t-7 unasked" in page.words("[role=alert]"), path
+    finally:
+        proxy.lie = truth
+
+
+@pytest.mark.parametrize("seed", range(16))
 def test_lies_of_brokers_fail_no_page_and_control_nothing(
     site: Site, proxy: LyingProxy, seed: int
 ) -> None:

@@ -124,6 +124,20 @@ def test_positions_outside_of_the_log_are_moved_into_it(broker, reads, topic, at
         assert len(page.records) == (2 if newest_first == (at > 0) else 0)
 
 
+def test_a_page_names_the_partition_that_its_leader_leaves_out(broker, reads, topic, monkeypatch):
+    broker.produce(topic, [Record(f"v{index}", partition=index) for index in range(3)])
+    reading = reads(topic)
+    listed = reading.offsets
+    monkeypatch.setattr(
+        reading,
+        "offsets",
+        lambda *wanted: {index: at for index, at in listed(*wanted).items() if index != 1},
+    )
+    page = read_page(reading, PageWish((0, 1, 2)))
+    assert sorted(values(page.records)) == ["v0", "v2"]
+    assert page.failed == {1: "its leader has left it out"}
+
+
 def test_a_time_is_an_offset_to_begin_with(broker, reads, topic):
     spread(broker, topic, 9)
     assert reads(topic).offsets([0, 1, 2], 1_000_004) == {0: 2, 1: 1, 2: 1}

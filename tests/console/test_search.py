@@ -2,14 +2,14 @@
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import confluent_kafka
 import pytest
 
 from wirekafka import Broker
 from wirekafka.client.client import Client
-from wirekafka.console.search import (
+from wirekafka.console.records.search import (
     BadQuery,
     FieldQuery,
     Query,
@@ -18,7 +18,7 @@ from wirekafka.console.search import (
     SearchWish,
     TextQuery,
 )
-from wirekafka.console.topic_reads import TopicReads
+from wirekafka.console.topic_reads import Positions, TopicReads
 from wirekafka.testing import Record
 
 Find = Callable[..., list[SearchProgress]]
@@ -47,6 +47,19 @@ def find(broker: Broker, topic: str) -> Iterator[Find]:
             return list(search.run())
 
         yield find
+
+
+@pytest.fixture
+def omitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partition 1 is in no response with offsets."""
+    listed = TopicReads.offsets
+
+    def offsets(self: TopicReads, partitions: Iterable[int], timestamp: int) -> Positions:
+        return {
+            index: at for index, at in listed(self, partitions, timestamp).items() if index != 1
+        }
+
+    monkeypatch.setattr(TopicReads, "offsets", offsets)
 
 
 def found(reports: list[SearchProgress]) -> list[str]:
@@ -132,7 +145,7 @@ def test_an_empty_topic_is_searched_at_once(find):
 
 def test_a_search_goes_on_within_a_batch_whose_records_take_long(broker, topic, find, monkeypatch):
     """Each step reports progress, and no record is found twice or left out."""
-    monkeypatch.setattr("wirekafka.console.search._STEP_S", 0)
+    monkeypatch.setattr("wirekafka.console.records.search._STEP_S", 0)
     broker.produce(topic, [Record(f"x{number}", partition=0) for number in range(8)])
     reports = find(TextQuery("x"))
     assert found(reports) == [f"x{number}" for number in range(8)]
@@ -166,6 +179,13 @@ def test_records_written_meanwhile_do_not_prolong_a_search(broker, topic):
     assert (count, report.end, report.all_offsets) == (4, "complete", 4)
 
 
+def test_a_partition_that_its_leader_leaves_out_is_no_end_of_a_search(broker, topic, find, omitted):
+    broker.produce(topic, [Record(f"v{index}", partition=index) for index in range(3)])
+    reports = find(TextQuery("v"))
+    assert found(reports) == ["v0", "v2"]
+    assert reports[-1].failed == {1: "its leader has left it out"}
+
+
 def test_a_search_can_be_cancelled(broker, topic):
     for _ in range(12):
         broker.produce(topic, [Record("x" * 700_000, partition=0)])
@@ -180,7 +200,7 @@ def test_a_search_can_be_cancelled(broker, topic):
 
 
 def test_bombs_are_counted_and_passed(broker, topic, find, monkeypatch):
-    monkeypatch.setattr("wirekafka.console.search.INFLATED_BYTES", 100_000)
+    monkeypatch.setattr("wirekafka.console.records.search.INFLATED_BYTES", 100_000)
     made = confluent_kafka.Producer(
         {"bootstrap.servers": broker.bootstrap_servers, "compression.type": "zstd"}
     )

@@ -12,8 +12,8 @@ from wirekafka.client.client import Client
 from wirekafka.client.topic_changes import grow_topic
 from wirekafka.console.pages import tailing
 from wirekafka.console.records import tail as tails
+from wirekafka.console.records.search import TextQuery
 from wirekafka.console.records.tail import Tail, TailStep
-from wirekafka.console.search import TextQuery
 from wirekafka.console.topic_reads import Chunk, TopicReads
 from wirekafka.testing import Record
 

@@ -15,12 +15,12 @@ from wirekafka import Broker
 from wirekafka.client.client import Client
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.console import protocol_steps
 from wirekafka.console.pages import wire_pages
+from wirekafka.console.protocol_steps import is_step
 from wirekafka.console.sampler import Sampler
 from wirekafka.console.service import console_server
 from wirekafka.console.settings import ConsoleSettings
-from wirekafka.console.wire import protocol_steps
-from wirekafka.console.wire.protocol_steps import is_step
 from wirekafka.errors import Error
 from wirekafka.protocol.join_group import JoinGroupRequest, JoinGroupResponse
 from wirekafka.server.monitoring.wire_tap import WireWatches

@@ -7,7 +7,7 @@ from wirekafka.protocol.fetch import FetchRequest, FetchResponse
 from wirekafka.protocol.join_group import JoinGroupRequest, JoinGroupResponse
 from wirekafka.protocol.metadata import MetadataRequest
 from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
-from wirekafka.server.exchange_facts import ExchangeFacts
+from wirekafka.server.connections.exchange_facts import ExchangeFacts
 
 ORDERS = bytes(15) + b"\1"
 NAMES = {ORDERS: "orders"}.get

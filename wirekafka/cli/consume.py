@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import sys
 import time
@@ -16,6 +15,7 @@ from wirekafka.cli.schemas.access import RegistryUrl, opened_registry
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.fetcher import FetchedRecord, TopicFetcher
 from wirekafka.client.membership import GroupMembership
+from wirekafka.client.record_fields import text_fields
 from wirekafka.visible_text import json_text, visible
 
 if TYPE_CHECKING:
@@ -317,11 +317,3 @@ def _json_fields(record: FetchedRecord) -> dict[str, Any]:
             {"name": name, **text_fields("value", value)} for name, value in record.headers
         ],
     }
-
-
-def text_fields(name: str, data: bytes | None) -> dict[str, str | None]:
-    """Bytes as text under `name`, or as base64 under another name if they are not UTF-8."""
-    try:
-        return {name: None if data is None else data.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(data or b"").decode()}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wirekafka.cli.consume import DecodedLines, json_line, text_fields
+from wirekafka.cli.consume import DecodedLines, json_line
 from wirekafka.cli.output import CommandConfig, note
 from wirekafka.cli.schemas.access import RegistryUrl, opened_registry
 from wirekafka.cli.sources import (
@@ -31,6 +31,7 @@ from wirekafka.cli.sources import (
 )
 from wirekafka.client.client import CliError
 from wirekafka.client.fetcher import FetchedRecord
+from wirekafka.client.record_fields import CSV_NAMES, text_fields
 from wirekafka.visible_text import json_text
 
 if TYPE_CHECKING:
@@ -40,17 +41,6 @@ if TYPE_CHECKING:
 
 Write = Callable[["pa.RecordBatch"], None]
 _DECODED_NAMES = ("key_decoded", "value_decoded")
-_CSV_NAMES = (
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "key",
-    "key_base64",
-    "value",
-    "value_base64",
-    "headers",
-)
 
 
 def command(
@@ -177,7 +167,7 @@ def _csv(path: Path, _: bool, decoder: RecordDecoder | None) -> Iterator[Write]:
         return _csv_fields(shown)
 
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, _CSV_NAMES)
+        writer = csv.DictWriter(file, CSV_NAMES)
         writer.writeheader()
         yield lambda batch: writer.writerows(map(fields, records(batch)))
 

@@ -73,7 +73,7 @@ class SessionAccounts:
         return found
 
     def of_open_page(self, session: str) -> UserAccount | None:
-        """As `of`, for what a page does by itself: an open page keeps no session from its end."""
+        """As `of`, for a page that refreshes itself: the request does not prolong the session."""
         if self._shared is not None:
             return self._shared
         with self._lock:

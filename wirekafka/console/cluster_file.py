@@ -28,7 +28,7 @@ _MOST_CHARACTERS = 60
 
 
 def read_clusters(file: Path, common: ConsoleSettings) -> Sequence[ConsoleSettings]:
-    """The settings of each cluster in a file, in its order; what it does not say is `common`.
+    """The settings of each cluster, in the order of the file; `common` stands for missing keys.
 
     Raises CliError, and ConfigError for a file of a client's properties that it names.
     """

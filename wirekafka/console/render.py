@@ -71,8 +71,8 @@ class Renderer:
 
     @staticmethod
     def escape(text: str) -> str:
-        """Text as HTML."""
-        return str(escape(text))
+        """Text as HTML, with hidden characters as escapes."""
+        return str(escape(visible(text)))
 
 
 def number(value: float | None) -> str:

@@ -128,7 +128,7 @@ class Insight:
 
 
 class MirrorReport(NamedTuple):
-    """How a broker's copies of another cluster's topics are, as `wirekafka mirror status` says."""
+    """The state of a broker's copies of another cluster's topics: `wirekafka mirror status`."""
 
     summary: Mapping[str, Any]
     rows: Sequence[Mapping[str, Any]]

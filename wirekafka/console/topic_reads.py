@@ -204,6 +204,23 @@ class TopicReads:
         for index, undecided in by_partition.items():
             self._decide(index, undecided)
 
+    def spans(self, partitions: Iterable[int]) -> tuple[dict[int, range], dict[int, str]]:
+        """The present offsets of partitions, and why others could not be listed. Raises CliError.
+
+        A span is empty if the leader has answered an end before the start.
+        """
+        wanted = list(partitions)
+        failed = {index: "it has no leader" for index in wanted if index not in self.shape.leaders}
+        led = [index for index in wanted if index not in failed]
+        starts, ends = self.offsets(led, EARLIEST), self.offsets(led, LATEST)
+        spans = {
+            index: range(starts[index], max(starts[index], ends[index]))
+            for index in led
+            if index in starts and index in ends
+        }
+        failed |= {index: "its leader has left it out" for index in led if index not in spans}
+        return spans, failed
+
     def _list(self, partitions: Iterable[int], timestamp: int) -> dict[int, ListedOffset]:
         by_leader: dict[int, dict[str, list[int]]] = {}
         for index in partitions:
@@ -274,7 +291,10 @@ class TopicReads:
             response = self._client.node(leader).send(request, FetchResponse, most=NAMED)
             check(response.error_code, f"fetch from {self.topic}")
             for data in (each for topic in response.responses for each in topic.partitions):
-                chunk = into[data.partition_index] = _chunk_of(data, not terms.committed_only)
+                index = data.partition_index
+                if index not in wanted:
+                    raise CliError(f"the broker has answered for {self.topic}-{index} unasked")
+                chunk = into[index] = _chunk_of(data, not terms.committed_only)
                 self.fetched_bytes += len(chunk.records)
 
     def _find_shape(self) -> TopicShape:

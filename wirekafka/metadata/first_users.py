@@ -8,13 +8,19 @@ import re
 
 from wirekafka.config.option import ConfigError
 from wirekafka.protocol.records.metadata import UserScramCredentialRecord
-from wirekafka.security.sasl.scram import ALGORITHMS, Algorithm, Credential
+from wirekafka.security.sasl.scram import (
+    ALGORITHMS,
+    FEWEST_ITERATIONS,
+    MOST_ITERATIONS,
+    Algorithm,
+    Credential,
+)
 
 _OPTION = "--add-scram"
 _ARGUMENT = re.compile(r"(?P<mechanism>[A-Z0-9-]+)=\[(?P<fields>.*)\]", re.DOTALL)
 _FIELD = re.compile(r"(?P<name>[a-z]+)=(?:\"(?P<quoted>[^\"]*)\"|(?P<bare>[^,\"]*))(?:,|$)")
 _FIELDS = {"name", "password", "salt", "saltedpassword", "iterations"}
-_ITERATIONS = range(4096, 16385)
+_ITERATIONS = range(FEWEST_ITERATIONS, MOST_ITERATIONS + 1)
 
 
 def parse(text: str, salt: bytes) -> UserScramCredentialRecord:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -14,11 +14,13 @@ from wirekafka.codec.compression import Codec
 from wirekafka.console.excerpts import Excerpt, Form, Shown, compact, readable, show
 from wirekafka.console.pages.page import (
     AT_ONCE,
+    LARGEST_INT64,
     Download,
     Page,
     PageError,
     PageView,
     Visit,
+    slot,
     without_query,
 )
 from wirekafka.console.records.columns import COLUMNS, chosen
@@ -31,7 +33,7 @@ from wirekafka.console.records.record_pages import (
     read_page,
     read_record,
 )
-from wirekafka.console.topic_reads import EARLIEST, LATEST, LIST_BYTES, Positions, Seen, TopicReads
+from wirekafka.console.topic_reads import LATEST, LIST_BYTES, Positions, Seen, TopicReads
 from wirekafka.console.value_decoder import MOST_BYTES, PAGE_LIMIT_S, ValueDecoder
 from wirekafka.visible_text import visible
 
@@ -53,7 +55,6 @@ _MOST_EXPORTS = 2
 _exports = threading.BoundedSemaphore(_MOST_EXPORTS)
 _LINE_CHARACTERS = 300
 _LIST_HEX_BYTES = 512
-_LARGEST_OFFSET = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,16 +188,10 @@ def writer_of(visit: Visit) -> Callable[[str, Sequence[Seen], ValueDecoder | Non
     return WRITERS[kind]
 
 
-@contextmanager
-def export_slot() -> Iterator[None]:
+def export_slot() -> AbstractContextManager[None]:
     """One of a few exports at a time. Raises PageError if there is none left."""
-    slots = _exports
-    if not slots.acquire(blocking=False):
-        raise PageError(503, f"{_MOST_EXPORTS} exports are under way: wait until one has ended.")
-    try:
-        yield
-    finally:
-        slots.release()
+    refusal = f"{_MOST_EXPORTS} exports are under way: wait until one has ended."
+    return slot(_exports, refusal)
 
 
 def column_values(query: Mapping[str, str]) -> dict[str, object]:
@@ -316,7 +311,7 @@ def starts_at(reads: TopicReads, partitions: tuple[int, ...], time_ms: int) -> P
     led = [index for index in partitions if index in reads.shape.leaders]
     found = reads.offsets(led, time_ms)
     ends = reads.offsets(led, LATEST)
-    return {index: at if at >= 0 else ends[index] for index, at in found.items()}
+    return {index: at if at >= 0 else ends[index] for index, at in found.items() if index in ends}
 
 
 def cursor(positions: Positions) -> str:
@@ -329,7 +324,7 @@ def parsed_cursor(text: str, partitions: tuple[int, ...]) -> Positions:
     if not re.fullmatch(r"\d{1,9}:\d{1,19}(,\d{1,9}:\d{1,19})*", text):
         raise PageError(400, "This link is broken: begin again with the newest records.")
     parsed = (pair.partition(":") for pair in text.split(","))
-    found = {int(index): min(int(offset), _LARGEST_OFFSET) for index, _, offset in parsed}
+    found = {int(index): min(int(offset), LARGEST_INT64) for index, _, offset in parsed}
     return {index: found[index] for index in partitions if index in found}
 
 
@@ -339,7 +334,7 @@ def _positions(visit: Visit, reads: TopicReads, partitions: tuple[int, ...]) -> 
         return parsed_cursor(query["at"], partitions)
     if query.get("offset", "").strip():
         offset = visit.number("offset", 0)
-        if not 0 <= offset <= _LARGEST_OFFSET:
+        if not 0 <= offset <= LARGEST_INT64:
             raise PageError(400, "An offset is a whole number from 0 on.")
         return dict.fromkeys(partitions, offset)
     if query.get("time", "").strip():
@@ -351,15 +346,13 @@ def _record(visit: Visit, kept_bytes: int) -> Seen:
     reads = reads_of(visit)
     index = _partition(visit.path["partition"])
     offset = visit.path["offset"]
-    if not re.fullmatch(r"\d{1,19}", offset) or int(offset) > _LARGEST_OFFSET:
+    if not re.fullmatch(r"\d{1,19}", offset) or int(offset) > LARGEST_INT64:
         raise PageError(404, "An offset is a whole number from 0 on.")
-    if index in reads.shape.leaders:
-        start = reads.offsets([index], EARLIEST)[index]
-        end = reads.offsets([index], LATEST)[index]
-        if start <= int(offset) < end:
-            seen = read_record(reads, index, int(offset), kept_bytes)
-            if seen is not None:
-                return seen
+    spans, _ = reads.spans([index])
+    if int(offset) in spans.get(index, ()):
+        seen = read_record(reads, index, int(offset), kept_bytes)
+        if seen is not None:
+            return seen
     raise PageError(404, f"There is no record at offset {offset} of {reads.topic}-{index}.")
 
 

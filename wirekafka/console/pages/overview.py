@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from wirekafka.console.pages.lag import group_lags
 from wirekafka.console.pages.page import Page, PageView, Visit
+from wirekafka.console.protocol_steps import is_step
 from wirekafka.console.source import ClusterSample, GroupLag, Insight, Known, TopicRate, Unknown
-from wirekafka.console.wire.protocol_steps import is_step
 
 T = TypeVar("T")
 

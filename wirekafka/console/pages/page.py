@@ -9,8 +9,9 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, quote
 
@@ -37,6 +38,9 @@ logger = logging.getLogger(__name__)
 
 _MOST_FORM_BYTES = 1 << 20
 _MOST_FIELDS = 1_000
+_MOST_DIGITS = 20
+LARGEST_INT64 = 2**63 - 1
+"""The greatest offset, and the greatest id of a producer."""
 _REFRESH = "x-refresh"
 """The header of requests that a page makes by itself, to refresh its figures."""
 AT_ONCE = "plain"
@@ -153,6 +157,25 @@ Entry: TypeAlias = Page | Change | Live
 def without_query(show: Handler) -> Handler:
     """A page without its parameters, which were refused; the form still has their texts."""
     return lambda visit: show(replace(visit, query={}))
+
+
+@contextmanager
+def slot(slots: BoundedSemaphore, refusal: str) -> Iterator[None]:
+    """Hold one of a few slots. Raises PageError with the status 503 if there is none left."""
+    if not slots.acquire(blocking=False):
+        raise PageError(503, refusal)
+    try:
+        yield
+    finally:
+        slots.release()
+
+
+def whole_number(text: str, most: int) -> int | None:
+    """The number from 0 to `most` that a text of digits is; None for other texts."""
+    if not (text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS):
+        return None
+    number = int(text)
+    return number if number <= most else None
 
 
 class Pages:

@@ -10,7 +10,16 @@ from urllib.parse import quote, urlencode
 from wirekafka.client.partitioner import partition_of
 from wirekafka.client.producer import IdempotentProducer
 from wirekafka.codec.record import Record
-from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
+from wirekafka.console.pages.page import (
+    LARGEST_INT64,
+    Change,
+    Page,
+    PageError,
+    PageView,
+    Redirect,
+    Visit,
+    whole_number,
+)
 from wirekafka.console.pages.topic_metadata import described
 from wirekafka.console.records.entered_bytes import BadEntry, EntryForm, bytes_of, headers_of
 from wirekafka.protocol.metadata import MetadataResponse
@@ -69,10 +78,11 @@ def _partition(topic: MetadataResponse.Topic, form: Mapping[str, str], key: byte
     text = form.get("partition", "").strip()
     count = len(topic.partitions)
     if text:
-        if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) < count):
+        entered = whole_number(text, count - 1)
+        if entered is None:
             reason = f"The topic has the partitions 0 to {count - 1}, and not {text!r}."
             raise PageError(400, reason)
-        return int(text)
+        return entered
     if key is not None:
         return partition_of(key, count)
     led = [each.partition_index for each in topic.partitions if each.leader_id >= 0]
@@ -85,10 +95,10 @@ def _written(visit: Visit) -> dict[str, int] | None:
     """Where the record of the last form is, by the query; None without one."""
     found = {}
     for name in ("partition", "offset"):
-        text = visit.query.get(name, "")
-        if not (text.isascii() and text.isdigit() and len(text) < 20):
+        number = whole_number(visit.query.get(name, ""), LARGEST_INT64)
+        if number is None:
             return None
-        found[name] = int(text)
+        found[name] = number
     return found
 
 

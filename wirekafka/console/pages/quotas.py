@@ -11,6 +11,7 @@ from wirekafka.client.client import Client, CliError
 from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import Known, Unknown
+from wirekafka.protocol.describe_client_quotas import DescribeClientQuotasResponse
 from wirekafka.quotas.precedence import CLIENT_ID, IP, USER
 
 LINK = ("Quotas", "/quotas", "l")
@@ -128,13 +129,18 @@ def _quotas(client: Client) -> Known[Sequence[QuotaLine]]:
         return Unknown(str(error))
     return [
         QuotaLine(
-            dict(sorted((part.entity_type, part.entity_name) for part in entry.entity)[::-1]),
+            {part.entity_type: part.entity_name for part in sorted(entry.entity, key=_by_type)},
             value.key,
             value.value,
         )
         for entry in entries
         for value in entry.values
     ]
+
+
+def _by_type(part: DescribeClientQuotasResponse.EntryData.EntityData) -> bool:
+    """The user comes first."""
+    return part.entity_type != USER
 
 
 def _entity(fields: Mapping[str, str]) -> dict[str, str]:

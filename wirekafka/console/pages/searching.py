@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from urllib.parse import urlencode
 
-from wirekafka.console.conditions import BadCondition, conditions_of
 from wirekafka.console.pages.messages import (
     chosen_partitions,
     column_values,
@@ -33,12 +32,13 @@ from wirekafka.console.pages.page import (
     PageError,
     PageView,
     Visit,
+    slot,
     without_query,
 )
 from wirekafka.console.records.columns import chosen
+from wirekafka.console.records.conditions import BadCondition, conditions_of
 from wirekafka.console.records.record_files import KEPT_BYTES
-from wirekafka.console.render import Renderer
-from wirekafka.console.search import (
+from wirekafka.console.records.search import (
     MOST_MATCHES,
     AllQueries,
     BadQuery,
@@ -50,6 +50,7 @@ from wirekafka.console.search import (
     SearchWish,
     TextQuery,
 )
+from wirekafka.console.render import Renderer
 from wirekafka.console.topic_reads import Positions, Seen, TopicReads
 from wirekafka.console.value_decoder import ValueDecoder
 
@@ -62,7 +63,7 @@ _slots = threading.BoundedSemaphore(_MOST_SEARCHES)
 def show(visit: Visit) -> PageView:
     """The form, and below it the results: live, or by `plain` one step of a few seconds."""
     reads = reads_of(visit)
-    decoder = None if visit.registry is None else ValueDecoder(visit.registry)
+    decoder = condition_decoder(visit)
     query = query_of(visit, decoder)
     values = {
         "title": f"Search {reads.topic}",
@@ -85,7 +86,7 @@ def show(visit: Visit) -> PageView:
 def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
     """The results of a search, and its progress."""
     reads = reads_of(visit)
-    decoder = None if visit.registry is None else ValueDecoder(visit.registry)
+    decoder = condition_decoder(visit)
     query = query_of(visit, decoder)
     if query is None:
         raise PageError(400, "Enter what to search for.")
@@ -115,7 +116,7 @@ def export(visit: Visit) -> Download:
     """What a search of a few seconds finds, as a file, whose name says whether it is all."""
     write = writer_of(visit)
     reads = reads_of(visit)
-    decoder = None if visit.registry is None else ValueDecoder(visit.registry)
+    decoder = condition_decoder(visit)
     query = query_of(visit, decoder)
     if query is None:
         raise PageError(400, "Enter what to search for.")
@@ -156,6 +157,11 @@ def _step(
     }
 
 
+def condition_decoder(visit: Visit) -> ValueDecoder | None:
+    """The decoder of what conditions compare, for any time; None without a registry."""
+    return None if visit.registry is None else ValueDecoder(visit.registry)
+
+
 def query_of(visit: Visit, decoder: ValueDecoder | None) -> Query | None:
     """The query of `text`, `field` and `where`; None if none was entered. Raises PageError."""
     text = visit.query.get("text", "")
@@ -185,15 +191,10 @@ def _wish(visit: Visit, reads: TopicReads) -> SearchWish:
     return SearchWish(partitions, starts, kept_bytes=list_bytes(visit))
 
 
-@contextmanager
-def _slot() -> Iterator[None]:
+def _slot() -> AbstractContextManager[None]:
     """One of a few searches at a time. Raises PageError if there is none left."""
-    if not _slots.acquire(blocking=False):
-        raise PageError(503, f"{_MOST_SEARCHES} searches are under way: wait until one has ended.")
-    try:
-        yield
-    finally:
-        _slots.release()
+    refusal = f"{_MOST_SEARCHES} searches are under way: wait until one has ended."
+    return slot(_slots, refusal)
 
 
 ENTRIES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from urllib.parse import urlencode
 
 from wirekafka.console.pages.messages import (
@@ -20,20 +20,11 @@ from wirekafka.console.pages.messages import (
     parsed_cursor,
     reads_of,
 )
-from wirekafka.console.pages.page import (
-    Event,
-    Live,
-    Page,
-    PageError,
-    PageView,
-    Visit,
-    without_query,
-)
-from wirekafka.console.pages.searching import query_of
+from wirekafka.console.pages.page import Event, Live, Page, PageView, Visit, slot, without_query
+from wirekafka.console.pages.searching import condition_decoder, query_of
 from wirekafka.console.records.columns import chosen
 from wirekafka.console.records.tail import Tail
 from wirekafka.console.render import Renderer
-from wirekafka.console.value_decoder import ValueDecoder
 
 MOST_ROWS = 200
 """The rows that a page keeps."""
@@ -47,7 +38,7 @@ def show(visit: Visit) -> PageView:
     reads = reads_of(visit)
     chosen_partitions(visit.query, reads)
     forms_of(visit.query)
-    decoder = None if visit.registry is None else ValueDecoder(visit.registry)
+    decoder = condition_decoder(visit)
     query_of(visit, decoder)
     values = {
         "title": f"New messages of {reads.topic}",
@@ -65,7 +56,7 @@ def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
     """The new records, the rate at which they are written, and where another tail would go on."""
     reads = reads_of(visit)
     partitions = chosen_partitions(visit.query, reads)
-    decoder = None if visit.registry is None else ValueDecoder(visit.registry)
+    decoder = condition_decoder(visit)
     query = query_of(visit, decoder)
     at = visit.query.get("at")
     starts = parsed_cursor(at, tuple(reads.partitions())) if at else {}
@@ -100,16 +91,9 @@ def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
             time.sleep(max(_EVERY_S - (time.monotonic() - began_s), 0.05))
 
 
-@contextmanager
-def _slot() -> Iterator[None]:
+def _slot() -> AbstractContextManager[None]:
     """One of a few tails at a time. Raises PageError if there is none left."""
-    slots = _tails
-    if not slots.acquire(blocking=False):
-        raise PageError(503, f"{_MOST_TAILS} pages follow topics already: close one of them.")
-    try:
-        yield
-    finally:
-        slots.release()
+    return slot(_tails, f"{_MOST_TAILS} pages follow topics already: close one of them.")
 
 
 ENTRIES = (

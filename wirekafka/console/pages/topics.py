@@ -11,7 +11,15 @@ from wirekafka.client.client import Client, CliError, check, only
 from wirekafka.client.topic_changes import TopicCreation, create_topics, delete_topics, grow_topic
 from wirekafka.console.offsets import EARLIEST, LATEST, committed, list_groups, offsets_at
 from wirekafka.console.pages import messages, producing, searching, tailing
-from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
+from wirekafka.console.pages.page import (
+    Change,
+    Page,
+    PageError,
+    PageView,
+    Redirect,
+    Visit,
+    whole_number,
+)
 from wirekafka.console.pages.tables import table
 from wirekafka.console.pages.topic_metadata import described
 from wirekafka.console.source import TopicRate, Unknown
@@ -21,6 +29,8 @@ from wirekafka.protocol.metadata import MetadataResponse
 from wirekafka.tiered.metadata_record import REMOTE_LOG_METADATA_TOPIC
 
 LINK = ("Topics", "/topics", "t")
+_MOST_COUNT = 999_999
+"""Of partitions or replicas that are entered; brokers accept fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +281,10 @@ def _count(form: Mapping[str, str], name: str) -> int:
     text = form.get(name, "").strip()
     if not text:
         return -1
-    if not (text.isascii() and text.isdigit() and len(text) < 7):
+    count = whole_number(text, _MOST_COUNT)
+    if count is None:
         raise PageError(400, f"{name} must be a whole number, not {text!r}.")
-    return int(text)
+    return count
 
 
 def _configs(form: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,16 @@ from wirekafka.client.admin.transactions import (
     list_transactions,
     producers,
 )
-from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
+from wirekafka.console.pages.page import (
+    LARGEST_INT64,
+    Change,
+    Page,
+    PageError,
+    PageView,
+    Redirect,
+    Visit,
+    whole_number,
+)
 from wirekafka.console.pages.tables import table
 from wirekafka.console.pages.topic_metadata import described
 from wirekafka.console.render import now_ms
@@ -89,9 +98,10 @@ def end(visit: Visit) -> Redirect:
     values = []
     for name in ("partition", "producer", "start"):
         text = visit.form.get(name, "")
-        if not (text.isascii() and text.isdigit() and len(text) < 20):
+        number = whole_number(text, LARGEST_INT64)
+        if number is None:
             raise PageError(400, f"{name} must be a whole number, not {text!r}.")
-        values.append(int(text))
+        values.append(number)
     partition, producer_id, start_offset = values
     abort(visit.client, (topic, partition), producer_id, start_offset)
     return Redirect(f"/topics/{topic}/producers?{urlencode({'partition': partition})}")

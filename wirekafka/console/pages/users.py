@@ -6,7 +6,15 @@ from collections.abc import Mapping
 
 from wirekafka.client.admin.users import ScramUser, delete_credentials, list_users, set_password
 from wirekafka.client.client import CliError
-from wirekafka.console.pages.page import Change, Page, PageError, PageView, Redirect, Visit
+from wirekafka.console.pages.page import (
+    Change,
+    Page,
+    PageError,
+    PageView,
+    Redirect,
+    Visit,
+    whole_number,
+)
 from wirekafka.console.pages.tables import table
 from wirekafka.console.source import Unknown
 from wirekafka.security.sasl.scram import ALGORITHMS, FEWEST_ITERATIONS, MOST_ITERATIONS
@@ -14,8 +22,8 @@ from wirekafka.security.sasl.scram import ALGORITHMS, FEWEST_ITERATIONS, MOST_IT
 LINK = ("Users", "/users", "p")
 
 _BOTH = "both"
+_LIMITS = f"{FEWEST_ITERATIONS} to {MOST_ITERATIONS}"
 _MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", _BOTH)
-"""That Kafka accepts."""
 
 
 def show(visit: Visit) -> PageView:
@@ -32,6 +40,7 @@ def show(visit: Visit) -> PageView:
         "users": table(users, visit.query, name=lambda row: row.name, sorts=_SORTS),
         "mechanisms": _MECHANISMS,
         "iterations": FEWEST_ITERATIONS,
+        "iteration_limits": _LIMITS,
     }
     return PageView("users.html", values)
 
@@ -60,6 +69,7 @@ def one(visit: Visit) -> PageView:
         "mechanisms": [each.mechanism for each in found],
         "both": _BOTH if len(found) > 1 else "",
         "iterations": max(each.iterations for each in found),
+        "iteration_limits": _LIMITS,
         "is_own": name == visit.user,
     }
     return PageView("user.html", values)
@@ -126,10 +136,9 @@ def _password(form: Mapping[str, str]) -> str:
 
 def _iterations(form: Mapping[str, str]) -> int:
     text = form.get("iterations", "").strip() or str(FEWEST_ITERATIONS)
-    count = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
-    if not FEWEST_ITERATIONS <= count <= MOST_ITERATIONS:
-        limits = f"{FEWEST_ITERATIONS} to {MOST_ITERATIONS}"
-        raise PageError(400, f"Iterations are a whole number from {limits}, not {text!r}.")
+    count = whole_number(text, MOST_ITERATIONS)
+    if count is None or count < FEWEST_ITERATIONS:
+        raise PageError(400, f"Iterations are a whole number from {_LIMITS}, not {text!r}.")
     return count
 
 

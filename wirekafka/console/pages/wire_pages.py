@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 from wirekafka.client.client import check
 from wirekafka.console.pages.page import AT_ONCE, Event, Live, Page, PageError, PageView, Visit
 from wirekafka.console.pages.tables import table
+from wirekafka.console.protocol_steps import is_step
 from wirekafka.console.render import Renderer
 from wirekafka.console.source import Unknown
-from wirekafka.console.wire.protocol_steps import is_step
 from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wirekafka.server.monitoring.wire_tap import (
     Choice,

@@ -1,1 +1,1 @@
-"""Records of topics on their way to visitors: as they come, as columns, as files."""
+"""Records of topics on their way to visitors: read in pages, searched, followed, saved as files."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from wirekafka.client.record_fields import CSV_NAMES, text_fields
 from wirekafka.console.excerpts import Excerpt, Form
 from wirekafka.console.topic_reads import Seen
 from wirekafka.console.value_decoder import ValueDecoder
@@ -16,20 +16,7 @@ from wirekafka.visible_text import json_text
 
 KEPT_BYTES = 64 << 10
 """How much of each key, value and header a file has."""
-_CSV_NAMES = (
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "key",
-    "key_base64",
-    "value",
-    "value_base64",
-    "headers",
-    "transaction",
-    "problem",
-    "cut",
-)
+_CSV_NAMES = (*CSV_NAMES, "transaction", "problem", "cut")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """Starts of cells that spreadsheets take for formulas."""
 
@@ -75,7 +62,7 @@ def _fields(
             if shown is not None and shown.form is Form.DECODED and not shown.is_cut:
                 value = json.loads(shown.text)
                 return {name: json_text(value) if as_text else value}
-        return _text_fields(name, excerpt)
+        return text_fields(name, None if excerpt is None else excerpt.data)
 
     parts = (seen.key, seen.value, *(each for _, each in seen.headers))
     is_cut = any(each is not None and each.is_cut for each in parts)
@@ -86,21 +73,11 @@ def _fields(
         "timestamp": seen.timestamp,
         **part("key", seen.key),
         **part("value", seen.value),
-        "headers": [{"name": name, **_text_fields("value", each)} for name, each in seen.headers],
+        "headers": [{"name": name, **text_fields("value", data)} for name, data in headers],
         **({"transaction": str(seen.transaction)} if seen.transaction else {}),
         **({"problem": seen.problem} if seen.problem else {}),
         **({"cut": True} if is_cut or len(headers) < seen.header_count else {}),
     }
-
-
-def _text_fields(name: str, excerpt: Excerpt | None) -> dict[str, Any]:
-    """Bytes as text under `name`, or as base64 under another name if they are not UTF-8."""
-    if excerpt is None:
-        return {name: None}
-    try:
-        return {name: excerpt.data.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(excerpt.data).decode()}
 
 
 def _cell(value: Any) -> Any:

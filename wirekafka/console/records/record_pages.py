@@ -8,16 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from wirekafka.console.topic_reads import (
-    EARLIEST,
-    LATEST,
-    LIST_BYTES,
-    Chunk,
-    Positions,
-    Seen,
-    TopicReads,
-    records_of,
-)
+from wirekafka.console.topic_reads import LIST_BYTES, Chunk, Positions, Seen, TopicReads, records_of
 
 MOST_RECORDS = 200
 MOST_PARTITIONS = 50
@@ -48,8 +39,6 @@ class RecordPage:
 
     records: list[Seen]
     following: Positions
-    starts: Positions
-    ends: Positions
     failed: dict[int, str]
     """Why some partitions could not be read."""
     is_last: bool
@@ -72,14 +61,9 @@ def newest_partitions(reads: TopicReads, most: int = MOST_PARTITIONS) -> tuple[i
 
 def read_page(reads: TopicReads, wish: PageWish) -> RecordPage:
     """Read a page. Raises CliError."""
-    missing = {i: "it has no leader" for i in wish.partitions if i not in reads.shape.leaders}
-    chosen = [index for index in wish.partitions if index not in missing]
-    starts, ends = reads.offsets(chosen, EARLIEST), reads.offsets(chosen, LATEST)
-    missing |= {i: "its leader has left it out" for i in chosen if not (i in starts and i in ends)}
-    chosen = [index for index in chosen if index not in missing]
+    spans, missing = reads.spans(wish.partitions)
     sides: dict[int, _Side] = {}
-    for index in chosen:
-        offsets = range(starts[index], ends[index])
+    for index, offsets in spans.items():
         at = wish.positions.get(index)
         sides[index] = (
             _Backward(offsets, at, wish) if wish.newest_first else _Forward(offsets, at, wish)
@@ -90,8 +74,6 @@ def read_page(reads: TopicReads, wish: PageWish) -> RecordPage:
     return RecordPage(
         records=records,
         following={index: side.position for index, side in sides.items()},
-        starts=starts,
-        ends=ends,
         failed=missing | merging.failed,
         is_last=not merging.is_short
         and all(side.is_done and not side.loaded for side in sides.values()),

@@ -8,10 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from wirekafka.codec.batch import BatchHeader
-from wirekafka.codec.record import iterate_body, record_bytes
-from wirekafka.console.search import Query
+from wirekafka.console.records.search import Query, candidates
 from wirekafka.console.topic_reads import (
-    INFLATED_BYTES,
     LATEST,
     LIST_BYTES,
     Chunk,
@@ -78,7 +76,7 @@ class Tail:
         self._written: deque[tuple[float, int]] = deque([(self._shape_s, 0)])
 
     def step(self) -> TailStep:
-        """Read once from each partition. Raises CliError."""
+        """Read once from each partition, but at most from MOST_FETCHED. Raises CliError."""
         now_s = self._now_s()
         if now_s - self._shape_s > _SHAPE_S:
             self._look_again()
@@ -171,10 +169,7 @@ class Tail:
         if header.is_control:
             return header.end_offset
         try:
-            body = record_bytes(batch, header, limit_bytes=INFLATED_BYTES)
-            if self._query is not None and not self._query.may_be_in(body):
-                return header.end_offset
-            for record in iterate_body(body, header):
+            for record in candidates(header, batch, self._query):
                 if record.offset < at:
                     continue
                 if record.offset > at and self._now_s() > until_s:

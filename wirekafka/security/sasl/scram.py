@@ -17,7 +17,7 @@ from wirekafka.security.sasl.exchange import AuthenticationFailed, Challenge, St
 
 LOGIN_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 FEWEST_ITERATIONS, MOST_ITERATIONS = 4096, 16384
-"""The bounds of Kafka's controllers for the rounds of the hash."""
+"""That Kafka accepts for a new password (KIP-554)."""
 
 _NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"

@@ -16,9 +16,9 @@ from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.routes import BROKERS, Route
 from wirekafka.codec.message import Message
 from wirekafka.errors import KafkaError
+from wirekafka.server.connections.exchange_facts import ExchangeFacts, TopicNames
 from wirekafka.server.connections.message_json import Room, to_json
 from wirekafka.server.connections.pipeline import Hook, Pipeline
-from wirekafka.server.exchange_facts import ExchangeFacts, TopicNames
 from wirekafka.server.node import Node
 
 T = TypeVar("T")

@@ -38,7 +38,7 @@ _STEPS: Mapping[str, frozenset[str]] = {
     # The client has asked with a version that is too new, and goes on with an older one.
     "UNSUPPORTED_VERSION": frozenset({"ApiVersions"}),
 }
-"""The APIs in whose responses each error is a step; none named are all."""
+"""The APIs in whose responses each error is a step; an empty set stands for all APIs."""
 
 
 def is_step(api: str, error: str) -> bool:

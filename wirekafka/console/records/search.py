@@ -12,11 +12,9 @@ from typing import Any, Protocol
 
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.codec.record import Record, iterate_body, record_bytes
-from wirekafka.console.conditions import FieldCondition
+from wirekafka.console.records.conditions import FieldCondition
 from wirekafka.console.topic_reads import (
-    EARLIEST,
     INFLATED_BYTES,
-    LATEST,
     LIST_BYTES,
     Chunk,
     Positions,
@@ -52,6 +50,12 @@ class Query(Protocol):
 
     def matches(self, record: Record) -> bool:
         """Whether a record is found."""
+
+
+def candidates(header: BatchHeader, batch: bytes, query: Query | None) -> Iterable[Record]:
+    """The records of a batch, or none if the query rules out all of them. Raises KafkaError."""
+    body = record_bytes(batch, header, limit_bytes=INFLATED_BYTES)
+    return iterate_body(body, header) if query is None or query.may_be_in(body) else ()
 
 
 class TextQuery:
@@ -200,16 +204,14 @@ class Search:
 
     def run(self) -> Iterator[SearchProgress]:
         """Search, and report after each fetch. Raises CliError."""
-        chosen = [index for index in self._wish.partitions if index in self._reads.shape.leaders]
-        self._failed = {
-            index: "it has no leader" for index in self._wish.partitions if index not in chosen
-        }
-        starts, ends = self._reads.offsets(chosen, EARLIEST), self._reads.offsets(chosen, LATEST)
+        spans, self._failed = self._reads.spans(self._wish.partitions)
+        starts = {index: span.start for index, span in spans.items()}
+        ends = {index: span.stop for index, span in spans.items()}
         for index, at in self._wish.starts.items():
             if index in starts:
                 starts[index] = min(max(starts[index], at), ends[index])
-        total = sum(ends[index] - starts[index] for index in chosen)
-        positions = {index: starts[index] for index in chosen if starts[index] < ends[index]}
+        total = sum(ends[index] - at for index, at in starts.items())
+        positions = {index: at for index, at in starts.items() if at < ends[index]}
         self.positions = dict(starts)
         end = "complete"
         while positions and end == "complete":
@@ -267,12 +269,10 @@ class Search:
             return header.end_offset
         kept = self._wish.kept_bytes
         try:
-            body = record_bytes(batch, header, limit_bytes=INFLATED_BYTES)
+            records = candidates(header, batch, self._query)
             if span.start <= header.base_offset:
                 self._records += max(header.count, 0)
-            if not self._query.may_be_in(body):
-                return header.end_offset
-            for record in iterate_body(body, header):
+            for record in records:
                 if record.offset not in span:
                     continue
                 if self._has_enough(matches):
