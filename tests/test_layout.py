@@ -56,6 +56,7 @@ LAYERS = (
     "registry",
     "testing",
     "doctor",
+    "conformance",
     "console",
     "spark",
     "cli",

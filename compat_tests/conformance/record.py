@@ -1,7 +1,7 @@
 """Records what Apache Kafka answers in the cases of conformance.
 
     python -m compat_tests.conformance.record [--only REGEX] [--releases 3.9,4.3,4.4] [--runs 3]
-    python -m compat_tests.conformance.record --at 4.4=HOST:PORT [--at 4.4=HOST:PORT,CLIENT.properties]
+    python -m compat_tests.conformance.record --at 4.4=HOST:PORT --at 4.4=HOST:PORT,FILE
 
 Without --at it starts clusters of each release: of one node and of three, plain and secured. Each
 case is played several times on each cluster; what differs then is left open in the recording.
@@ -13,7 +13,7 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from wirekafka.conformance.case import Case, slug
 from wirekafka.conformance.cases import books
 from wirekafka.conformance.cleaning import clean
 from wirekafka.conformance.expectation import Answers, joined
+from wirekafka.conformance.plain import Plain
 from wirekafka.conformance.recordings import RELEASES, Recorded
 from wirekafka.conformance.run import Player, Result, playable
 from wirekafka.conformance.target import Target
@@ -109,7 +110,7 @@ def _play(
     return failures
 
 
-def _all_versions(target: Target):  # type: ignore[no-untyped-def]
+def _all_versions(target: Target) -> Callable[[Case], Iterable[int]]:
     def versions(case: Case) -> Iterable[int]:
         return [each for each in target.range_of(case.request) if case.has_version(each)]
 
@@ -142,7 +143,7 @@ def write(chosen: Iterable[Case], seen: Seen) -> None:
         (FOLDER / f"{slug(api)}.json").write_text(recordings.text_of(cases))
 
 
-def _kept(case: Case, versions: dict[int, object]) -> dict[int, object]:
+def _kept(case: Case, versions: dict[int, Plain]) -> dict[int, Plain]:
     """Without the versions in which the case is no longer played."""
     return {
         version: each for version, each in sorted(versions.items()) if case.has_version(version)

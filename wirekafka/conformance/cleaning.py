@@ -110,8 +110,8 @@ def _set_keys(client: Client, kind: int, name: str) -> list[str]:
 def _quotas(client: Client, prefix: str) -> list[str]:
     left = []
     for entry in list_quotas(client):
-        entity = {part.entity_type: part.entity_name for part in entry.entity}
-        if any((name or "").startswith(prefix) for name in entity.values()):
+        entity = {part.entity_type: part.entity_name or "" for part in entry.entity}
+        if any(name.startswith(prefix) for name in entity.values()):
             alter_quotas(client, entity, {each.key: None for each in entry.values})
             left.append(str(entity))
     return left

@@ -36,7 +36,7 @@ class Difference(NamedTuple):
 
 def merged(first: Plain, second: Plain) -> Plain:
     """What both runs allow, where `first` may be merged already."""
-    if first == second or first == ANYTHING:
+    if first in (second, ANYTHING):
         return first
     if isinstance(first, dict) and isinstance(second, dict) and not _is_choice(first):
         if first.keys() == second.keys():
@@ -54,7 +54,7 @@ def differences(
     expected: Plain, got: Plain, path: str = "", *, with_messages: bool = False
 ) -> Iterator[Difference]:
     """Where an answer is not as expected. Texts for people differ only `with_messages`."""
-    if expected == got or expected == ANYTHING:
+    if expected in (got, ANYTHING):
         return
     if _is_choice(expected):
         if any(not list(differences(each, got, path)) for each in _choices(expected)):

@@ -94,7 +94,7 @@ class Names:
             return "a broker"
         if field == "port" and value in self._ports:
             return "a port"
-        if field in _RANDOM_IDS and value > 0 or (field == "producer_id" and value == 0):
+        if (field in _RANDOM_IDS and value > 0) or (field == "producer_id" and value == 0):
             return self.numbered(field.removesuffix("_id"), value)
         if abs(value - self._now_ms) < 8 * _DAY_MS:
             return "about now"
@@ -144,10 +144,10 @@ def _with_name(told: dict[str, Plain], message: Message) -> dict[str, Plain]:
 
 
 def _is_default(field: Field, value: Any) -> bool:
-    """Whether a field says nothing; tagged parts, which versions lack, have no default to see."""
-    if value is None:
-        return value is None
-    return bool(field.part is None and value == field.default) or value == []
+    """Whether a field says nothing, as fields do that a version does not have."""
+    if value is None and field.name.endswith("error_message"):
+        return True
+    return bool(field.part is None and value == field.default) or value == [] == field.default
 
 
 def _field(field: Field, value: Any, names: Names) -> Plain:

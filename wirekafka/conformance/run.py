@@ -7,7 +7,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -15,7 +14,7 @@ from wirekafka.client.client import CliError
 from wirekafka.conformance import recordings
 from wirekafka.conformance.case import Case
 from wirekafka.conformance.expectation import Answers, Difference, differences
-from wirekafka.conformance.stage import PreparationFailed, Stage, Unsupported, Wires, batch
+from wirekafka.conformance.stage import PreparationFailed, Stage, Unsupported, Wires
 from wirekafka.conformance.target import Target
 from wirekafka.conformance.wire import Exchange
 
@@ -87,8 +86,8 @@ class Player:
         except (AttributeError, IndexError, ValueError, AssertionError, KeyError) as error:
             # An answer without what the case goes on with.
             played.failure = f"{type(error).__name__}: {error}"
-        with suppress(CliError):
-            wires.close_all(except_first=True)
+        # After a failure, an answer may still be on its way on any of them.
+        wires.close_all(except_first=not (played.failure or played.unsupported))
         played.answers, played.exchanges = stage.answers(), stage.exchanges
         return played
 
@@ -156,6 +155,3 @@ def judge(result: Result, release: str, *, with_messages: bool = False) -> None:
             expected = recorded[each.version]
             found = differences(expected, dict(each.answers), with_messages=with_messages)
             each.differences = list(found)
-
-
-__all__ = ["Outcome", "Played", "Player", "Result", "batch", "judge", "judged_versions", "playable"]

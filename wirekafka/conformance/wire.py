@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from wirekafka.client.client import CliError, open_socket
 from wirekafka.client.login import log_in
@@ -25,8 +25,8 @@ _LOGIN_VERSION = 1
 """Of the APIs of a login, which every broker has that authenticates by requests (KIP-152)."""
 _LARGEST_ANSWER_BYTES = 1 << 26
 
-Answer: TypeAlias = Response | str
-"""A response, or CLOSED, SILENT or MALFORMED."""
+Answer: TypeAlias = Any
+"""A response, whose class depends on the request, or one of CLOSED, SILENT and MALFORMED."""
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class Wire:
         self._socket = None
 
     def _login_step(self, request: Request, response: type[Response]) -> Response:
-        answer = self.ask(request, _LOGIN_VERSION, _CONNECT_S).answer
+        answer: Response | str = self.ask(request, _LOGIN_VERSION, _CONNECT_S).answer
         if isinstance(answer, str):
             raise CliError(f"{self._address} refuses the login: {answer}")
         return answer
