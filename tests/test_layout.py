@@ -72,6 +72,7 @@ MAY_USE_ASYNCIO = (
     "testing/",
     "console/",
     "cli/",
+    "conformance/wire.py",
     "replication/partition/waiting.py",
     "runtime/driver.py",
     "runtime/promise.py",

@@ -26,8 +26,8 @@ from wirekafka.conformance.cleaning import clean
 from wirekafka.conformance.expectation import Answers, joined
 from wirekafka.conformance.plain import Plain
 from wirekafka.conformance.recordings import RELEASES, Recorded
-from wirekafka.conformance.run import Player, Result, playable
-from wirekafka.conformance.target import Target
+from wirekafka.conformance.run import CaseResult, Player, playable
+from wirekafka.conformance.target import ClusterUnderTest
 
 FOLDER = Path(recordings.__file__).parent
 
@@ -83,7 +83,7 @@ def _clusters(options: argparse.Namespace) -> Iterator[tuple[str, str, ClientCon
 @contextmanager
 def player_at(bootstrap: str, config: ClientConfig | None) -> Iterator[Player]:
     """A player on a running cluster, which is clean afterwards."""
-    target = Target([Address.parse(each) for each in bootstrap.split(",")], config)
+    target = ClusterUnderTest([Address.parse(each) for each in bootstrap.split(",")], config)
     target.look()
     player = Player(target)
     try:
@@ -110,14 +110,14 @@ def _play(
     return failures
 
 
-def _all_versions(target: Target) -> Callable[[Case], Iterable[int]]:
+def _all_versions(target: ClusterUnderTest) -> Callable[[Case], Iterable[int]]:
     def versions(case: Case) -> Iterable[int]:
         return [each for each in target.range_of(case.request) if case.has_version(each)]
 
     return versions
 
 
-def _failures(result: Result, release: str) -> list[str]:
+def _failures(result: CaseResult, release: str) -> list[str]:
     return [
         f"{release} {result.case.name} v{each.version}: {each.failure}"
         for each in result.played

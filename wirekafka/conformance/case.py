@@ -9,19 +9,18 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 from wirekafka.codec.message import Request
 from wirekafka.codec.schema import Versions
 
-if TYPE_CHECKING:
-    from wirekafka.conformance.stage import Stage
+Make: TypeAlias = Callable[[Any], Request]
+"""Makes the request of a case on a `Stage`."""
+Play: TypeAlias = Callable[[Any], object]
+"""Plays a case on a `Stage`."""
 
-Make: TypeAlias = "Callable[[Stage], Request]"
-Play: TypeAlias = "Callable[[Stage], object]"
 
-
-class Level(StrEnum):
+class ConformanceLevel(StrEnum):
     """What a broker is for; COMPLETE has what belongs to no other level."""
 
     CORE = "core client"
@@ -46,13 +45,13 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Requests whose answers are compared with those of Apache Kafka."""
+    """Requests whose answers are compared with answers of Apache Kafka."""
 
     api: str
     """The API that the case is about, such as "Produce"."""
     title: str
     area: str
-    level: Level
+    level: ConformanceLevel
     source: str
     """The KIP or the schema that says what is right."""
     request: type[Request]
@@ -81,7 +80,7 @@ class Book:
 
     request: type[Request]
     area: str
-    level: Level
+    level: ConformanceLevel
     source: str
     """The KIP or the schema of cases that name none."""
     needs: frozenset[Need] = frozenset()
@@ -99,11 +98,11 @@ class Book:
         versions: str = "0+",
         source: str = "",
         needs: Iterable[Need] = (),
-        level: Level | None = None,
+        level: ConformanceLevel | None = None,
     ) -> None:
         """Add a case of one request, which is asked in each of the `versions`."""
 
-        def play(stage: Stage) -> None:
+        def play(stage: Any) -> None:
             stage.ask(make(stage))
 
         self._add(title, play, versions, source, needs, level)
@@ -115,7 +114,7 @@ class Book:
         versions: str = "0+",
         source: str = "",
         needs: Iterable[Need] = (),
-        level: Level | None = None,
+        level: ConformanceLevel | None = None,
         is_alone: bool = False,
     ) -> Callable[[Play], Play]:
         """Add a case of several requests; `stage.version` is the version that is played.
@@ -136,7 +135,7 @@ class Book:
         versions: str,
         source: str,
         needs: Iterable[Need],
-        level: Level | None,
+        level: ConformanceLevel | None,
         *,
         is_alone: bool = False,
     ) -> None:

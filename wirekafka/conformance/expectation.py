@@ -23,7 +23,7 @@ Answers: TypeAlias = dict[str, Plain]
 """What a case has shown, by step, in the order of the steps."""
 
 
-class Difference(NamedTuple):
+class Deviation(NamedTuple):
     """A place at which answers differ."""
 
     path: str
@@ -52,14 +52,14 @@ def merged(first: Plain, second: Plain) -> Plain:
 
 def differences(
     expected: Plain, got: Plain, path: str = "", *, with_messages: bool = False
-) -> Iterator[Difference]:
+) -> Iterator[Deviation]:
     """Where an answer is not as expected. Texts for people differ only `with_messages`."""
     if expected in (got, ANYTHING):
         return
     if _is_choice(expected):
         if any(not list(differences(each, got, path)) for each in _choices(expected)):
             return
-        yield Difference(path, expected, got)
+        yield Deviation(path, expected, got)
     elif isinstance(expected, dict) and isinstance(got, dict):
         for key in {**expected, **got}:
             if key.endswith(_MESSAGES) and not with_messages:
@@ -71,7 +71,7 @@ def differences(
         for number, pair in enumerate(zip(expected, got, strict=True)):
             yield from differences(*pair, f"{path}[{number}]", with_messages=with_messages)
     else:
-        yield Difference(path, expected, got)
+        yield Deviation(path, expected, got)
 
 
 def _is_choice(value: Plain) -> bool:

@@ -124,21 +124,21 @@ def plain(value: Any, names: Names, field: str = "") -> Plain:
 
 
 def _message(message: Message, names: Names) -> dict[str, Plain]:
-    told = {
+    shown = {
         field.name: _field(field, getattr(message, field.name), names)
         for field in message.fields
         if field.name not in VARYING and not _is_default(field, getattr(message, field.name))
     }
-    return _with_name({name: each for name, each in told.items() if each != {}}, message)
+    return _with_name({name: each for name, each in shown.items() if each != {}}, message)
 
 
-def _with_name(told: dict[str, Plain], message: Message) -> dict[str, Plain]:
+def _with_name(shown: dict[str, Plain], message: Message) -> dict[str, Plain]:
     """The topic by its name where a version has its id: versions with either read the same."""
     named = next((each.name for each in message.fields if each.name in _NAMES_OF_TOPICS), None)
-    id = told.get("topic_id")
-    if named is None or named in told or not isinstance(id, str) or not id.startswith(_ID_OF):
-        return told
-    return {named if name == "topic_id" else name: each for name, each in told.items()} | {
+    id = shown.get("topic_id")
+    if named is None or named in shown or not isinstance(id, str) or not id.startswith(_ID_OF):
+        return shown
+    return {named if name == "topic_id" else name: each for name, each in shown.items()} | {
         named: id.removeprefix(_ID_OF)
     }
 
@@ -195,27 +195,27 @@ def records(data: bytes, names: Names) -> list[Plain]:
 
 
 def _batch(data: bytes, header: layout.BatchHeader, names: Names) -> Plain:
-    told: dict[str, Plain] = {
+    shown: dict[str, Plain] = {
         "offsets": f"{header.base_offset}-{header.end_offset - 1}",
         "magic": header.magic,
         "time": names.of("", header.max_timestamp),
     }
     if header.leader_epoch:
-        told["leader_epoch"] = header.leader_epoch
+        shown["leader_epoch"] = header.leader_epoch
     if header.attributes:
-        told["attributes"] = _attributes(header)
+        shown["attributes"] = _attributes(header)
     if header.has_producer_id:
         producer = names.of("producer_id", header.producer_id)
-        told["producer"] = f"{producer} epoch {header.producer_epoch} at {header.base_sequence}"
+        shown["producer"] = f"{producer} epoch {header.producer_epoch} at {header.base_sequence}"
     if not layout.is_intact(data):
-        return {**told, "crc": "wrong"}
+        return {**shown, "crc": "wrong"}
     try:
-        told["records"] = [
+        shown["records"] = [
             f"{_text(each.key, names)}: {_text(each.value, names)}" for each in decode_records(data)
         ]
     except (KafkaError, ValueError) as error:
-        told["records"] = f"cannot be decoded: {type(error).__name__}"
-    return told
+        shown["records"] = f"cannot be decoded: {type(error).__name__}"
+    return shown
 
 
 def _attributes(header: layout.BatchHeader) -> str:

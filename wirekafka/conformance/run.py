@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias
 from wirekafka.client.client import CliError
 from wirekafka.conformance import recordings
 from wirekafka.conformance.case import Case
-from wirekafka.conformance.expectation import Answers, Difference, differences
+from wirekafka.conformance.expectation import Answers, Deviation, differences
 from wirekafka.conformance.stage import PreparationFailed, Stage, Unsupported, Wires
-from wirekafka.conformance.target import Target
-from wirekafka.conformance.wire import Exchange
+from wirekafka.conformance.target import ClusterUnderTest
+from wirekafka.conformance.wire import WireExchange
 
 Outcome: TypeAlias = Literal["same", "different", "unsupported"]
 WORKERS = 8
@@ -28,16 +28,16 @@ class Played:
 
     version: int
     answers: Answers = field(default_factory=dict)
-    exchanges: list[tuple[str, Exchange]] = field(default_factory=list)
+    exchanges: list[tuple[str, WireExchange]] = field(default_factory=list)
     unsupported: str = ""
     """The API that was missing; empty if none was."""
     failure: str = ""
     """Why the case could not be played to its end; empty if it was."""
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[Deviation] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Result:
+class CaseResult:
     """What a case has shown in all versions that are judged."""
 
     case: Case
@@ -56,7 +56,7 @@ class Result:
 class Player:
     """Plays cases on one cluster."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ClusterUnderTest) -> None:
         self.target = target
         self._numbers = itertools.count()
 
@@ -93,7 +93,7 @@ class Player:
 
     def all(
         self, cases: Sequence[Case], versions_of: Callable[[Case], Iterable[int]]
-    ) -> Iterable[Result]:
+    ) -> Iterable[CaseResult]:
         """Play cases, several at once, and yield each result when it is there."""
         together = [each for each in cases if not each.is_alone]
         alone = [each for each in cases if each.is_alone]
@@ -102,9 +102,9 @@ class Player:
 
     def _by_workers(
         self, cases: Sequence[Case], versions_of: Callable[[Case], Iterable[int]], workers: int
-    ) -> Iterable[Result]:
+    ) -> Iterable[CaseResult]:
         waiting: queue.SimpleQueue[Case] = queue.SimpleQueue()
-        results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
+        results: queue.SimpleQueue[CaseResult | BaseException] = queue.SimpleQueue()
         for case in cases:
             waiting.put(case)
 
@@ -115,7 +115,7 @@ class Player:
                     case = waiting.get_nowait()
                     start = time.monotonic()
                     played = [self.play(case, each, wires) for each in versions_of(case)]
-                    results.put(Result(case, time.monotonic() - start, played))
+                    results.put(CaseResult(case, time.monotonic() - start, played))
             except queue.Empty:
                 pass
             except BaseException as error:
@@ -135,19 +135,19 @@ class Player:
             thread.join()
 
 
-def playable(cases: Iterable[Case], target: Target) -> list[Case]:
+def playable(cases: Iterable[Case], target: ClusterUnderTest) -> list[Case]:
     """The cases whose needs the cluster has."""
     return [each for each in cases if each.needs <= target.facts]
 
 
-def judged_versions(case: Case, target: Target, release: str) -> list[int]:
+def judged_versions(case: Case, target: ClusterUnderTest, release: str) -> list[int]:
     """The versions in which a case is played: those recorded and advertised."""
     recorded = recordings.of_case(case).get(release, {})
     known = target.range_of(case.request)
     return [each for each in recorded if each in known and case.has_version(each)]
 
 
-def judge(result: Result, release: str, *, with_messages: bool = False) -> None:
+def judge(result: CaseResult, release: str, *, with_messages: bool = False) -> None:
     """Compare what a case has shown with what a release of Apache Kafka answers."""
     recorded = recordings.of_case(result.case).get(release, {})
     for each in result.played:

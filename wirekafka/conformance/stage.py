@@ -12,8 +12,8 @@ from wirekafka.config.address import Address
 from wirekafka.conformance.case import Case
 from wirekafka.conformance.expectation import Answers
 from wirekafka.conformance.plain import Names, plain
-from wirekafka.conformance.target import Target
-from wirekafka.conformance.wire import Answer, Exchange, Wire
+from wirekafka.conformance.target import ClusterUnderTest
+from wirekafka.conformance.wire import Answer, Wire, WireExchange
 from wirekafka.errors import Error
 from wirekafka.protocol.create_topics import CreateTopicsRequest
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest
@@ -34,14 +34,6 @@ _FIRST = "first"
 _OF_TRANSACTIONS = frozenset(
     {"InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "DescribeTransactions"}
 )
-_PASSING = frozenset(
-    {
-        *(Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS),
-        *(Error.NOT_COORDINATOR, Error.LEADER_NOT_AVAILABLE, Error.NOT_LEADER_OR_FOLLOWER),
-        Error.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
-"""Errors of preparations that go away when all brokers know of a change."""
 
 
 class Unsupported(Exception):
@@ -52,10 +44,10 @@ class PreparationFailed(Exception):
     """The broker did not do what a case needs before its first question."""
 
 
-class Pending:
+class Question:
     """A request that was sent, whose answer may come later."""
 
-    def __init__(self, take: Callable[[float], Exchange]) -> None:
+    def __init__(self, take: Callable[[float], WireExchange]) -> None:
         self._take = take
 
     def answer(self, wait_s: float = ANSWER_S) -> Any:
@@ -66,16 +58,18 @@ class Pending:
 class Stage:
     """One case in one version: `ask` compares the answer, `do` prepares something."""
 
-    def __init__(self, target: Target, wires: Wires, case: Case, version: int, number: int) -> None:
+    def __init__(
+        self, target: ClusterUnderTest, wires: Wires, case: Case, version: int, number: int
+    ) -> None:
         self.target, self.case, self.version = target, case, version
         self.scope = f"{target.prefix}-{number}"
         """The beginning of every name that this case makes."""
-        self.exchanges: list[tuple[str, Exchange]] = []
+        self.exchanges: list[tuple[str, WireExchange]] = []
         """The steps that are compared, by name."""
         self.ids = dict(target.ids)
         """The ids of topics by name."""
         self._wires = wires
-        self._told: dict[str, Any] = {}
+        self._seen: dict[str, Any] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
         self._texts = {self.scope: "P", target.prefix: "P"}
         self._others: dict[str, str] = {}
@@ -118,9 +112,9 @@ class Stage:
     ) -> Any:
         """Send a request whose answer is compared; returns the response, or a text without one.
 
-        The version is the one that the case is played in if the request is of the case's API,
-        otherwise it must be given. `by` names the connection, `at` the broker if it is not the
-        one that is responsible for the group, the transaction or else the shared topics.
+        Without a version, the request must be of the case's API, and has the version in which
+        the case is played. `by` names the connection. `at` is the broker; by default it is the
+        coordinator of the group or the transaction, or else the leader of the shared topics.
         """
         return self.send(request, version, by=by, at=at).answer(wait_s)
 
@@ -131,7 +125,7 @@ class Stage:
         *,
         by: str = _FIRST,
         at: int | None = None,
-    ) -> Pending:
+    ) -> Question:
         """Send a request as `ask` does, and wait for its answer later."""
         used = self._version(request, version)
         wire = self._wire(request, by, at)
@@ -139,14 +133,14 @@ class Stage:
         name = self._step(request, used)
         wire.put(frame)
 
-        def take(wait_s: float) -> Exchange:
+        def take(wait_s: float) -> WireExchange:
             exchange = wire.take(request, used, frame, wait_s)
             self.exchanges.append((name, exchange))
-            self._told[name] = exchange.answer
+            self._seen[name] = exchange.answer
             return exchange
 
-        self._told[name] = None
-        return Pending(take)
+        self._seen[name] = None
+        return Question(take)
 
     def do(
         self,
@@ -178,15 +172,15 @@ class Stage:
         wire.put(frame)
         received = wire.take_frame(wait_s)
         answer = received if isinstance(received, str) else "an answer"
-        name = f"{len(self._told) + 1} bytes"
+        name = f"{len(self._seen) + 1} bytes"
         data = b"" if isinstance(received, str) else received
-        self.exchanges.append((name, Exchange("bytes", None, frame, data, answer)))
-        self._told[name] = answer
+        self.exchanges.append((name, WireExchange("bytes", None, frame, data, answer)))
+        self._seen[name] = answer
         return received
 
     def note(self, what: str, value: Any) -> None:
         """Compare a value that the case has made of answers: a message, parts of it, numbers."""
-        self._told[f"{len(self._told) + 1} {what}"] = value
+        self._seen[f"{len(self._seen) + 1} {what}"] = value
 
     def close(self, by: str = _FIRST) -> None:
         """Close a connection; the next request opens another."""
@@ -286,7 +280,7 @@ class Stage:
         names.ids = {
             id: f"id of {plain(name, names)}" for name, id in self.ids.items() if id != UNKNOWN_ID
         }
-        return {step: plain(value, names) for step, value in self._told.items()}
+        return {step: plain(value, names) for step, value in self._seen.items()}
 
     def _names_of_texts(self) -> dict[str, str]:
         known = dict(self._texts)
@@ -304,7 +298,7 @@ class Stage:
     def _step(self, request: Request, version: int) -> str:
         name = type(request).__name__.removesuffix("Request")
         own = isinstance(request, self.case.request) and version == self.version
-        return f"{len(self._told) + 1} {name}" + ("" if own else f" v{version}")
+        return f"{len(self._seen) + 1} {name}" + ("" if own else f" v{version}")
 
     def _version(self, request: Request, version: int | None, or_older: bool = False) -> int:
         """The version to use. Raises Unsupported."""
@@ -315,8 +309,8 @@ class Stage:
         known = self.target.range_of(kind)
         used = self.target.newest(kind, version) if or_older else version
         if used is None or used not in known:
-            told = f"{known.start}-{known.stop - 1}" if known else "none"
-            raise Unsupported(f"{kind.__name__} v{version} is not advertised ({told})")
+            shown = f"{known.start}-{known.stop - 1}" if known else "none"
+            raise Unsupported(f"{kind.__name__} v{version} is not advertised ({shown})")
         return used
 
     def _wire(self, request: Request, by: str, at: int | None) -> Wire:
@@ -396,7 +390,7 @@ class Stage:
 class Wires:
     """The connections of one worker, by broker and name; the first of each broker is kept."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ClusterUnderTest) -> None:
         self._target = target
         self._open: dict[tuple[Address, str], Wire] = {}
 
@@ -412,7 +406,7 @@ class Wires:
             self._open.pop(key).close()
 
     def close_all(self, *, except_first: bool = False) -> None:
-        """Close all connections, or those that no other case may use."""
+        """Close all connections, or only the connections that no other case may use."""
         for by in {by for _, by in self._open}:
             if not (except_first and by == _FIRST):
                 self.close(by)

@@ -10,7 +10,7 @@ from wirekafka.codec.message import Request
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.conformance.case import Need
-from wirekafka.conformance.wire import Exchange, Wire
+from wirekafka.conformance.wire import Wire, WireExchange
 from wirekafka.errors import Error
 from wirekafka.protocol.api_versions import ApiVersionsRequest
 from wirekafka.protocol.describe_acls import DescribeAclsRequest
@@ -25,7 +25,7 @@ _ANY = 1
 
 
 @dataclass
-class Target:
+class ClusterUnderTest:
     """One cluster and one run of cases on it."""
 
     bootstrap: list[Address]
@@ -135,5 +135,5 @@ class Target:
         answer = self._ask(wire, request, version).answer
         return not isinstance(answer, str) and answer.error_code != Error.SECURITY_DISABLED
 
-    def _ask(self, wire: Wire, request: Request, version: int) -> Exchange:
+    def _ask(self, wire: Wire, request: Request, version: int) -> WireExchange:
         return wire.ask(request, version, _ANSWER_S)

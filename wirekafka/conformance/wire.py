@@ -30,7 +30,7 @@ Answer: TypeAlias = Any
 
 
 @dataclass(slots=True)
-class Exchange:
+class WireExchange:
     """A request with the answer to it, decoded and as bytes without the size of the frame."""
 
     name: str
@@ -52,7 +52,7 @@ class Wire:
         self._socket: socket.socket | None = None
         self._correlation_id = 0
 
-    def ask(self, request: Request, version: int, wait_s: float) -> Exchange:
+    def ask(self, request: Request, version: int, wait_s: float) -> WireExchange:
         """Send a request and wait for the response to it. Raises CliError without a connection."""
         frame = self.encode(request, version)
         self.put(frame)
@@ -72,12 +72,12 @@ class Wire:
         with suppress(OSError):
             self._socket.sendall(frame)
 
-    def take(self, request: Request, version: int, sent: bytes, wait_s: float) -> Exchange:
+    def take(self, request: Request, version: int, sent: bytes, wait_s: float) -> WireExchange:
         """The answer to the oldest request that waits for one, which was sent as these bytes."""
         received = self.take_frame(wait_s)
         name = f"{type(request).__name__.removesuffix('Request')} v{version}"
         if isinstance(received, str):
-            return Exchange(name, request, sent, b"", received)
+            return WireExchange(name, request, sent, b"", received)
         answer: Answer
         try:
             if isinstance(request, ApiVersionsRequest) and _is_unsupported(received):
@@ -85,7 +85,7 @@ class Wire:
             _, answer = decode_response(type(request).response, version, received)
         except ValueError:
             answer = MALFORMED
-        return Exchange(name, request, sent, received, answer)
+        return WireExchange(name, request, sent, received, answer)
 
     def take_frame(self, wait_s: float) -> bytes | str:
         """The next response without its size, or CLOSED, or SILENT."""

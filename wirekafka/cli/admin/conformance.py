@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterable
@@ -20,8 +19,9 @@ from wirekafka.conformance.cases import all_cases
 from wirekafka.conformance.cleaning import clean
 from wirekafka.conformance.recordings import RELEASES
 from wirekafka.conformance.reports import as_json, as_text
-from wirekafka.conformance.run import Player, Result, judge, judged_versions, playable
-from wirekafka.conformance.target import Target
+from wirekafka.conformance.run import CaseResult, Player, judge, judged_versions, playable
+from wirekafka.conformance.target import ClusterUnderTest
+from wirekafka.regex import regex_of
 
 _DIFFERENT, _NOT_RUN = 1, 2
 
@@ -45,7 +45,7 @@ def command(
     start = time.monotonic()
     try:
         config = ClientConfig.read(command_config) if command_config else None
-        found = Target([Address.parse(each) for each in target.split(",")], config)
+        found = ClusterUnderTest([Address.parse(each) for each in target.split(",")], config)
         found.look()
         results = list(_played(found, release, only, messages))
     except (CliError, ConfigError, ValueError) as error:
@@ -57,8 +57,11 @@ def command(
         raise typer.Exit(_DIFFERENT)
 
 
-def _played(target: Target, release: str, only: str, messages: bool) -> Iterable[Result]:
-    cases = [each for each in playable(all_cases(), target) if re.search(only, each.name)]
+def _played(
+    target: ClusterUnderTest, release: str, only: str, messages: bool
+) -> Iterable[CaseResult]:
+    chosen = regex_of(only)
+    cases = [each for each in playable(all_cases(), target) if chosen.is_found_in(each.name)]
     player = Player(target)
     try:
         player.prepare()

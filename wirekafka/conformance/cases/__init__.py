@@ -7,14 +7,14 @@ from functools import cache
 from importlib import import_module
 
 from wirekafka.codec.schema import ALWAYS
-from wirekafka.conformance.case import Book, Case, Level
+from wirekafka.conformance.case import Book, Case, ConformanceLevel
 from wirekafka.protocol.metadata import MetadataRequest
 
 SHARED = Case(
     api="Metadata",
     title="the shared topics",
     area="preparation",
-    level=Level.CORE,
+    level=ConformanceLevel.CORE,
     source="",
     request=MetadataRequest,
     versions=(ALWAYS,),

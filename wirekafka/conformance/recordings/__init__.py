@@ -53,7 +53,7 @@ def text_of(cases: Mapping[str, Recorded]) -> str:
 
 
 def _entries(recorded: Recorded) -> list[dict[str, Plain]]:
-    """Equal expectations together: those of all releases and versions that have them."""
+    """Equal expectations together, with all releases and versions that have them."""
     places: dict[str, dict[int, list[str]]] = {}
     for release in RELEASES:
         for version, answers in recorded.get(release, {}).items():

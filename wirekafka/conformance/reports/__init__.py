@@ -6,10 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from wirekafka.conformance.run import Result
+from wirekafka.conformance.run import CaseResult
 
 
-def as_text(results: Sequence[Result], seconds: float) -> str:
+def as_text(results: Sequence[CaseResult], seconds: float) -> str:
     """Differences by case, and the counts."""
     lines = []
     for each in results:
@@ -21,7 +21,7 @@ def as_text(results: Sequence[Result], seconds: float) -> str:
     return "\n".join([*lines, f"{dict(counts)} in {seconds:.1f} s"])
 
 
-def as_json(results: Sequence[Result], seconds: float) -> str:
+def as_json(results: Sequence[CaseResult], seconds: float) -> str:
     """All cases with their outcomes."""
     cases = [
         {

@@ -8,11 +8,11 @@ from typing import Any
 from wirekafka.codec.batch import with_prefix
 from wirekafka.codec.crc import crc32c
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
-from wirekafka.conformance.case import Book, Level
+from wirekafka.conformance.case import Book, ConformanceLevel
 from wirekafka.conformance.stage import TIME_MS, Stage, batch
 from wirekafka.protocol.produce import ProduceRequest
 
-BOOK = Book(ProduceRequest, "produce", Level.CORE, "ProduceRequest.json")
+BOOK = Book(ProduceRequest, "produce", ConformanceLevel.CORE, "ProduceRequest.json")
 
 _GZIP, _ZSTD = 1, 4
 _LARGE = encode_batch([Record(0, TIME_MS, None, b"x" * 1_100_000)], options=BatchOptions())
