@@ -10,7 +10,7 @@ from functools import partial
 
 from compat_tests import acl_cases
 from compat_tests.acl_stage import Grant, Stage
-from compat_tests.hostile import filled
+from wirekafka.conformance.hostile import filled
 from compat_tests.secured import ADMIN
 from tests.in_process import batch
 from wirekafka.apis.shared.registry import Api

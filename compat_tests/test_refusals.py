@@ -19,7 +19,7 @@ import pytest
 
 from compat_tests import apache_kafka, refusal_cases
 from compat_tests.acl_stage import Stage, plain
-from compat_tests.hostile import few_numbers, frame, many_numbers, variants
+from wirekafka.conformance.hostile import few_numbers, frame, many_numbers, variants
 from compat_tests.refusal_cases import GRANTS, Case, first_version, users_of
 from compat_tests.refusal_differences import DIFFERENCES, Difference
 from compat_tests.secured import KafkaUsers, OurUsers, secured_kafka

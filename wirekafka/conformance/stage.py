@@ -109,14 +109,16 @@ class Stage:
         by: str = _FIRST,
         at: int | None = None,
         wait_s: float = ANSWER_S,
+        frame: bytes = b"",
     ) -> Any:
         """Send a request whose answer is compared; returns the response, or a text without one.
 
         Without a version, the request must be of the case's API, and has the version in which
         the case is played. `by` names the connection. `at` is the broker; by default it is the
         coordinator of the group or the transaction, or else the leader of the shared topics.
+        `frame` are the bytes to send if the codec would write others, size included.
         """
-        return self.send(request, version, by=by, at=at).answer(wait_s)
+        return self.send(request, version, by=by, at=at, frame=frame).answer(wait_s)
 
     def send(
         self,
@@ -125,11 +127,12 @@ class Stage:
         *,
         by: str = _FIRST,
         at: int | None = None,
+        frame: bytes = b"",
     ) -> Question:
         """Send a request as `ask` does, and wait for its answer later."""
         used = self._version(request, version)
         wire = self._wire(request, by, at)
-        frame = wire.encode(request, used)
+        frame = frame or wire.encode(request, used)
         name = self._step(request, used)
         wire.put(frame)
 
