@@ -165,21 +165,27 @@ class Stage:
         return answer
 
     def exchange(
-        self, frame: bytes, *, by: str = "raw", wait_s: float = 3, logs_in: bool = True
+        self, *pieces: bytes, by: str = "raw", wait_s: float = 3, logs_in: bool = True
     ) -> Any:
         """Send bytes, size included; returns the next response without its size, or a text.
 
-        What is compared is only whether there is one.
+        What is compared is only whether there is one. Each of several pieces is sent by itself.
         """
-        wire = self._wires.get(self.target.nodes[self.target.home], by, logs_in=logs_in)
-        wire.put(frame)
+        wire = self.put(*pieces, by=by, logs_in=logs_in)
         received = wire.take_frame(wait_s)
         answer = received if isinstance(received, str) else "an answer"
         name = f"{len(self._seen) + 1} bytes"
         data = b"" if isinstance(received, str) else received
-        self.exchanges.append((name, WireExchange("bytes", None, frame, data, answer)))
+        self.exchanges.append((name, WireExchange("bytes", None, b"".join(pieces), data, answer)))
         self._seen[name] = answer
         return received
+
+    def put(self, *pieces: bytes, by: str = "raw", logs_in: bool = True) -> Wire:
+        """Send bytes, each piece by itself, without waiting for an answer."""
+        wire = self._wires.get(self.target.nodes[self.target.home], by, logs_in=logs_in)
+        for each in pieces:
+            wire.put(each)
+        return wire
 
     def note(self, what: str, value: Any) -> None:
         """Compare a value that the case has made of answers: a message, parts of it, numbers."""
