@@ -285,7 +285,7 @@ class Stage:
 
     def answers(self) -> Answers:
         """All steps in plain form."""
-        names = Names(self._names_of_texts(), self.target.nodes, self._ports())
+        names = Names(self._names_of_texts(), self.target.nodes, self._ports(), self._hosts())
         names.ids = {
             id: f"id of {plain(name, names)}" for name, id in self.ids.items() if id != UNKNOWN_ID
         }
@@ -303,6 +303,9 @@ class Stage:
 
     def _ports(self) -> list[int]:
         return [each.port for each in self.target.nodes.values()]
+
+    def _hosts(self) -> list[str]:
+        return [each.host for each in self.target.nodes.values()]
 
     def _step(self, request: Request, version: int) -> str:
         name = type(request).__name__.removesuffix("Request")

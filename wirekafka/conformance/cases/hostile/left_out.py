@@ -47,6 +47,9 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     "TxnOffsetCommit": {"transactional_id = ''": "as another id of no transaction"},
     "AlterConfigs": {"resources with an element twice": _FAILS},
     "DescribeShareGroupOffsets": {"groups.group_id = ''|groups.topics.partitions empty": _FAILS},
+    # Brokers take offsets of the group of no name, which all clients share.
+    "OffsetCommit": {"group_id = ''": _LISTS_OTHERS},
+    "OffsetFetch": {"groups.group_id = ''": _LISTS_OTHERS},
     "Fetch": {
         r"max_bytes = -1|isolation_level = -?\d+|session_id = \d+": _FAILS,
         r"topics.partitions.partition_max_bytes = -1": _FAILS,
