@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.codec.frame import encode_frame
-from wirekafka.codec.message import Response
 from wirekafka.conformance.case import Book, ConformanceLevel
 from wirekafka.conformance.cases.framing.frames import head
 from wirekafka.conformance.hostile import frame
@@ -187,7 +186,7 @@ for _name in _FEATURES:
     def _feature(stage: Stage, name: str = _name) -> None:
         """Its supported levels; before version 4 a feature that begins with 0 is left out."""
         answer = stage.do(request())
-        later: Response | Any = stage.do(request(), max(stage.version, 4))
+        later = stage.do(request(), max(stage.version, 4))
         if name not in {each.name for each in later.supported_features}:
             raise Unsupported(f"no feature {name}")
         levels = [

@@ -35,6 +35,7 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     "AlterClientQuotas": {".*entity_name null": "null means the default"},
     "AddPartitionsToTxn": {
         "transactions empty": _FAILS,
+        "transactions.transactional_id = .*": "another broker may be its coordinator",
         "transactions.topics.* (empty|with an element twice)": _ONCE_OR_TWICE,
     },
     "AlterReplicaLogDirs": {"dirs.* (empty|with an element twice)": _ONCE_OR_TWICE},
@@ -44,7 +45,15 @@ LEFT_OUT: dict[str, dict[str, str]] = {
         "topic_partitions with an element twice": _ONCE_OR_TWICE,
     },
     "Produce": {"topic_data.* (empty|with an element twice)": _ONCE_OR_TWICE},
-    "TxnOffsetCommit": {"transactional_id = ''": "as another id of no transaction"},
+    "TxnOffsetCommit": {
+        "transactional_id = ''": "as another id of no transaction",
+        "producer_epoch = -1": "one of two faults is answered, by the brokers that take part",
+    },
+    "InitProducerId": {
+        "as it is|transaction(_timeout_ms|al_id) = .+": "a producer id is given, sooner or later"
+    },
+    "CreateTopics": {"topics.num_partitions = -1": "the answer has all options"},
+    "CreatePartitions": {"topics.count = 2147483647": _FAILS},
     "AlterConfigs": {"resources with an element twice": _FAILS},
     "DescribeShareGroupOffsets": {"groups.group_id = ''|groups.topics.partitions empty": _FAILS},
     # Brokers take offsets of the group of no name, which all clients share.

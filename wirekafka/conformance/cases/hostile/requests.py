@@ -19,7 +19,6 @@ from wirekafka.protocol.alter_configs import AlterConfigsRequest
 from wirekafka.protocol.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from wirekafka.protocol.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from wirekafka.protocol.api_versions import ApiVersionsRequest
 from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
 from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wirekafka.protocol.create_partitions import CreatePartitionsRequest
@@ -100,8 +99,6 @@ _VALUES: dict[type[Request], dict[str, Any]] = {
     # Too few iterations: no user is made.
     AlterUserScramCredentialsRequest: {"mechanism": 1, "iterations": 4095, "deletions": []}
     | {"salt": b"salt", "salted_password": b"p" * 32},
-    ApiVersionsRequest: {"client_software_name": "kit", "client_software_version": "1"}
-    | {"cluster_id": None, "node_id": -1},
     ConsumerGroupDescribeRequest: {},
     ConsumerGroupHeartbeatRequest: {
         **_ON_JOINING,
@@ -145,14 +142,15 @@ _VALUES: dict[type[Request], dict[str, Any]] = {
     ListPartitionReassignmentsRequest: {},
     ListTransactionsRequest: {},
     MetadataRequest: {"topic_id": _NO_ID, "name": TOPIC},
-    OffsetCommitRequest: {"topic_id": TOPIC_ID},
+    OffsetCommitRequest: {"topic_id": TOPIC_ID, "name": TOPIC},
     OffsetDeleteRequest: {"name": TOPIC},
-    OffsetFetchRequest: {"topic_id": TOPIC_ID, "member_id": None},
+    OffsetFetchRequest: {"topic_id": TOPIC_ID, "name": TOPIC, "member_id": None},
     OffsetForLeaderEpochRequest: {"topic": TOPIC, "current_leader_epoch": -1},
     ProduceRequest: {
         "transactional_id": None,
         "acks": -1,
         "topic_id": TOPIC_ID,
+        "name": TOPIC,
         "index": 9,
         "records": batch(),
     },
@@ -181,3 +179,32 @@ REQUESTS: tuple[Request, ...] = tuple(
     for kind, values in _VALUES.items()
 )
 """A request of each API, before anything in it is replaced."""
+
+_NEWEST_OF_3_9 = {
+    "Produce": 11,
+    "Fetch": 17,
+    "ListOffsets": 9,
+    "Metadata": 12,
+    "OffsetCommit": 9,
+    "OffsetFetch": 9,
+    "DescribeGroups": 5,
+    "EndTxn": 4,
+    "TxnOffsetCommit": 4,
+    "DescribeLogDirs": 4,
+    "DeleteGroups": 2,
+    "AlterPartitionReassignments": 0,
+    "DescribeCluster": 1,
+    "ListTransactions": 1,
+    "ConsumerGroupHeartbeat": 0,
+    "ConsumerGroupDescribe": 0,
+    "StreamsGroupHeartbeat": 0,
+    "StreamsGroupDescribe": 0,
+}
+"""The newest versions that Kafka 3.9 or else 4.3 knows, where Kafka 4.4 has a newer one."""
+
+
+def versions_of(kind: type[Request]) -> str:
+    """The versions in which the requests of an API are sent."""
+    newest = str(kind.versions.last)
+    older = _NEWEST_OF_3_9.get(kind.__name__.removesuffix("Request"))
+    return newest if older is None else f"{older},{newest}"

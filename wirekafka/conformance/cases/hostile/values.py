@@ -13,7 +13,7 @@ from wirekafka.codec.frame import encode_frame
 from wirekafka.codec.message import Request
 from wirekafka.conformance.case import Book, ConformanceLevel
 from wirekafka.conformance.cases.hostile.left_out import is_left_out
-from wirekafka.conformance.cases.hostile.requests import REQUESTS, TOPIC, TOPIC_ID
+from wirekafka.conformance.cases.hostile.requests import REQUESTS, TOPIC, TOPIC_ID, versions_of
 from wirekafka.conformance.hostile import LONG_NAME, MISSING, Variant, frame, variants
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.metadata import MetadataRequest
@@ -69,17 +69,15 @@ def _may_be_null(request: Request) -> bool:
 
 
 def _add(book: Book, variant: Variant) -> None:
-    version = book.request.versions.last
-
     def play(stage: Stage) -> None:
         request = _of_run(variant.request, stage)
-        answer = stage.ask(request, frame=encode_frame([frame(request, version)]))
+        answer = stage.ask(request, frame=encode_frame([frame(request, stage.version)]))
         if book.api in _JOINING and getattr(answer, "error_code", 1) == 0:
             stage.do(_leaving(request, answer))
         described = stage.do(_shared(stage), 9)
         assert described.topics[0].error_code == 0, "the shared topic is no longer described"
 
-    book.play(_title(variant.label), versions=str(version))(play)
+    book.play(_title(variant.label), versions=versions_of(book.request))(play)
 
 
 def _title(label: str) -> str:
@@ -92,15 +90,16 @@ def _title(label: str) -> str:
 
 def _of_run(value: Any, stage: Stage) -> Any:
     """A request in which names of the run take the place of the names that stand for them."""
-    known = {
+    long_name = stage.name("long" * 75)
+    stage.call(long_name, "a long name")
+    known: dict[Any, Any] = {
         TOPIC: stage.topic,
         TOPIC_ID: stage.id_of(stage.topic),
         MISSING: stage.name("missing"),
         "nobody": stage.name("nobody"),
         "t/\n": stage.name("/\n"),
-        LONG_NAME: stage.name("long" * 75),
+        LONG_NAME: long_name,
     }
-    stage.call(known[LONG_NAME], "a long name")
     return _with_names(value, known)
 
 

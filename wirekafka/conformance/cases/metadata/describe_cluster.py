@@ -49,8 +49,7 @@ BOOK.ask(
 @BOOK.play("every broker's view", source="KIP-700")
 def _views(stage: Stage) -> None:
     """All brokers list the same brokers, and a controller among these."""
-    for node in stage.target.nodes:
-        answer = stage.do(request(), at=node)
-        listed = {each.broker_id for each in answer.brokers}
-        stage.note("brokers", listed == set(stage.target.nodes))
-        stage.note("its controller is a broker", answer.controller_id in listed)
+    answers = [stage.do(request(), at=node) for node in stage.target.nodes]
+    lists = [{each.broker_id for each in answer.brokers} for answer in answers]
+    stage.note("all list all", all(each == set(stage.target.nodes) for each in lists))
+    stage.note("controller", all(each.controller_id in lists[0] for each in answers))

@@ -222,13 +222,14 @@ def _is_led(stage: Stage, name: str, count: int) -> bool:
 @BOOK.play("the cluster", versions="0-2,4,9,12+")
 def _cluster(stage: Stage) -> None:
     """Since version 1 a controller, since version 2 the cluster's id; every broker names these."""
-    seen = []
+    seen, lists = [], []
     for node in stage.target.nodes:
         answer = stage.do(by_name(stage.topic), at=node)
         brokers = sorted(each.node_id for each in answer.brokers)
-        stage.note("its brokers", brokers == sorted(stage.target.nodes))
+        lists.append(brokers == sorted(stage.target.nodes))
         is_broker = answer.controller_id in brokers
         seen.append((answer.cluster_id, is_broker))
+    stage.note("all list all brokers", all(lists))
     stage.note("cluster", list(dict.fromkeys(seen)))
 
 
