@@ -58,7 +58,7 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     "DescribeShareGroupOffsets": {"groups.group_id = ''|groups.topics.partitions empty": _FAILS},
     # Brokers take offsets of the group of no name, which all clients share.
     "OffsetCommit": {"group_id = ''": _LISTS_OTHERS},
-    "OffsetFetch": {"groups.group_id = ''": _LISTS_OTHERS},
+    "OffsetFetch": {"groups.group_id = ''": _LISTS_OTHERS, "groups empty": _FAILS},
     "Fetch": {
         r"max_bytes = -1|isolation_level = -?\d+|session_id = \d+": _FAILS,
         r"topics.partitions.partition_max_bytes = -1": _FAILS,

@@ -195,7 +195,6 @@ _NEWEST_OF_3_9 = {
     "AlterPartitionReassignments": 0,
     "DescribeCluster": 1,
     "ListTransactions": 1,
-    "ConsumerGroupHeartbeat": 0,
     "ConsumerGroupDescribe": 0,
     "StreamsGroupHeartbeat": 0,
     "StreamsGroupDescribe": 0,
