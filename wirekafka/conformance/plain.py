@@ -57,12 +57,18 @@ _LONGEST_TEXT = 48
 class Names:
     """Names of the values that differ between runs, given in the order in which they appear."""
 
-    def __init__(self, texts: dict[str, str], nodes: Iterable[int], ports: Iterable[int]) -> None:
-        """`texts` are names of parts of strings, such as prefixes and hosts."""
+    def __init__(
+        self,
+        texts: dict[str, str],
+        nodes: Iterable[int],
+        ports: Iterable[int],
+        hosts: Iterable[str] = (),
+    ) -> None:
+        """`texts` are names of parts of strings, such as prefixes and addresses."""
         self.texts = texts
         self.ids: dict[bytes, str] = {}
         """The names of topic ids."""
-        self._nodes, self._ports = frozenset(nodes), frozenset(ports)
+        self._nodes, self._ports, self._hosts = frozenset(nodes), frozenset(ports), frozenset(hosts)
         self._random: dict[str, dict[Any, str]] = {}
         self._now_ms = time.time() * 1000
 
@@ -101,6 +107,8 @@ class Names:
         return value
 
     def _of_text(self, field: str, value: str) -> str:
+        if field == "host" and value in self._hosts:
+            return "a host"
         for text, name in self.texts.items():
             value = value.replace(text, name)
         if field in _RANDOM_IDS and value in self._random.get("member", {}):

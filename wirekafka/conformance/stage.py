@@ -109,14 +109,16 @@ class Stage:
         by: str = _FIRST,
         at: int | None = None,
         wait_s: float = ANSWER_S,
+        frame: bytes = b"",
     ) -> Any:
         """Send a request whose answer is compared; returns the response, or a text without one.
 
         Without a version, the request must be of the case's API, and has the version in which
         the case is played. `by` names the connection. `at` is the broker; by default it is the
         coordinator of the group or the transaction, or else the leader of the shared topics.
+        `frame` are the bytes to send if the codec would write others, size included.
         """
-        return self.send(request, version, by=by, at=at).answer(wait_s)
+        return self.send(request, version, by=by, at=at, frame=frame).answer(wait_s)
 
     def send(
         self,
@@ -125,11 +127,12 @@ class Stage:
         *,
         by: str = _FIRST,
         at: int | None = None,
+        frame: bytes = b"",
     ) -> Question:
         """Send a request as `ask` does, and wait for its answer later."""
         used = self._version(request, version)
         wire = self._wire(request, by, at)
-        frame = wire.encode(request, used)
+        frame = frame or wire.encode(request, used)
         name = self._step(request, used)
         wire.put(frame)
 
@@ -164,21 +167,27 @@ class Stage:
         return answer
 
     def exchange(
-        self, frame: bytes, *, by: str = "raw", wait_s: float = 3, logs_in: bool = True
+        self, *pieces: bytes, by: str = "raw", wait_s: float = 3, logs_in: bool = True
     ) -> Any:
         """Send bytes, size included; returns the next response without its size, or a text.
 
-        What is compared is only whether there is one.
+        What is compared is only whether there is one. Each of several pieces is sent by itself.
         """
-        wire = self._wires.get(self.target.nodes[self.target.home], by, logs_in=logs_in)
-        wire.put(frame)
+        wire = self.put(*pieces, by=by, logs_in=logs_in)
         received = wire.take_frame(wait_s)
         answer = received if isinstance(received, str) else "an answer"
         name = f"{len(self._seen) + 1} bytes"
         data = b"" if isinstance(received, str) else received
-        self.exchanges.append((name, WireExchange("bytes", None, frame, data, answer)))
+        self.exchanges.append((name, WireExchange("bytes", None, b"".join(pieces), data, answer)))
         self._seen[name] = answer
         return received
+
+    def put(self, *pieces: bytes, by: str = "raw", logs_in: bool = True) -> Wire:
+        """Send bytes, each piece by itself, without waiting for an answer."""
+        wire = self._wires.get(self.target.nodes[self.target.home], by, logs_in=logs_in)
+        for each in pieces:
+            wire.put(each)
+        return wire
 
     def note(self, what: str, value: Any) -> None:
         """Compare a value that the case has made of answers: a message, parts of it, numbers."""
@@ -279,7 +288,7 @@ class Stage:
 
     def answers(self) -> Answers:
         """All steps in plain form."""
-        names = Names(self._names_of_texts(), self.target.nodes, self._ports())
+        names = Names(self._names_of_texts(), self.target.nodes, self._ports(), self._hosts())
         names.ids = {
             id: f"id of {plain(name, names)}" for name, id in self.ids.items() if id != UNKNOWN_ID
         }
@@ -297,6 +306,9 @@ class Stage:
 
     def _ports(self) -> list[int]:
         return [each.port for each in self.target.nodes.values()]
+
+    def _hosts(self) -> list[str]:
+        return [each.host for each in self.target.nodes.values()]
 
     def _step(self, request: Request, version: int) -> str:
         name = type(request).__name__.removesuffix("Request")
