@@ -54,6 +54,20 @@ class ClusterUnderTest:
         """The newest advertised version of an API up to `most`; None without one."""
         return max((each for each in self.range_of(request) if each <= most), default=None)
 
+    def is_answering(self) -> bool:
+        """Whether every broker accepts a connection and answers ApiVersions."""
+        try:
+            for address in self.nodes.values():
+                wire = Wire(address, self.config, logs_in=False)
+                try:
+                    if isinstance(self._ask(wire, ApiVersionsRequest(), 0).answer, str):
+                        return False
+                finally:
+                    wire.close()
+        except CliError:
+            return False
+        return True
+
     def look(self) -> None:
         """Find out what the brokers are and have. Raises CliError."""
         wire, home = self._first()
