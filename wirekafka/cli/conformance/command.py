@@ -113,10 +113,11 @@ def command(
         elif as_list:
             _list(cases, as_json=as_json)
         else:
+            _check_files(_Files(junit, html))
             found = _target(named or BOOTSTRAP, command_config, _checked_prefix(prefix))
             report = _run(found, cases, release, yes=yes, with_messages=messages)
-            _write(report, _Files(junit, html))
             _show(report, as_json=as_json, with_bytes=wire)
+            _write(report, _Files(junit, html))
             if report.total.different:
                 raise typer.Exit(_DIFFERENT)
     except (CliError, ConfigError, OSError, ValueError) as error:
@@ -168,9 +169,9 @@ def _run(
     target: ClusterUnderTest, cases: list[Case], release: str, *, yes: bool, with_messages: bool
 ) -> ConformanceReport:
     from wirekafka.cli.conformance.caution import warn
-    from wirekafka.cli.conformance.run import Run
+    from wirekafka.cli.conformance.run import ConformanceRun
 
-    run = Run(target, cases, release)
+    run = ConformanceRun(target, cases, release)
     warn(target, asks=not yes and sys.stdin.isatty() and sys.stderr.isatty())
     return run.report(with_messages=with_messages)
 
@@ -199,15 +200,27 @@ def _list(cases: list[Case], *, as_json: bool) -> None:
     print(json_listing(cases) if as_json else listing(cases))
 
 
+def _check_files(to: _Files) -> None:
+    """Before the run, which takes long. Raises CliError, OSError."""
+    for each in (to.junit, to.html):
+        if each is not None and not each.absolute().parent.is_dir():
+            raise CliError(f"{each}: there is no such directory")
+    if to.html is not None:
+        try:
+            import jinja2  # noqa: F401
+        except ModuleNotFoundError as error:
+            raise CliError(f"--html needs `pip install 'wirekafka[console]'`: {error}") from None
+
+
 def _write(report: ConformanceReport, to: _Files) -> None:
     if to.junit is not None:
         from wirekafka.conformance.reports.junit import as_junit
 
-        to.junit.write_text(as_junit(report))
+        to.junit.write_text(as_junit(report), encoding="utf-8")
     if to.html is not None:
         from wirekafka.conformance.reports.page import as_html
 
-        to.html.write_text(as_html(report))
+        to.html.write_text(as_html(report), encoding="utf-8")
 
 
 def _show(report: ConformanceReport, *, as_json: bool, with_bytes: bool) -> None:

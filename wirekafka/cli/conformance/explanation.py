@@ -53,8 +53,9 @@ def named(name: str) -> Case:
 def _heading(case: Case) -> Iterator[str]:
     yield f"{case.name}: {case.title}"
     if case.story:
-        yield f"  {' '.join(case.story.split())}"
-    yield f"  {case.api} {case.shown_versions}; area {case.area}; level {case.level}; source {case.source}"
+        yield f"  {case.story}"
+    place = f"area {case.area}; level {case.level}; source {case.source}"
+    yield f"  {case.api} {case.shown_versions}; {place}"
     if case.needs:
         yield f"  needs {' and '.join(sorted(case.needs))}"
 

@@ -24,7 +24,7 @@ _PATIENCE_S = 5.0
 _POLL_S = 0.2
 
 
-class Run:
+class ConformanceRun:
     """The cases that are played on a cluster, and their results."""
 
     def __init__(self, target: ClusterUnderTest, cases: Sequence[Case], release: str) -> None:
@@ -87,12 +87,11 @@ class Run:
 
     def _check_that_it_stays(self, done: int) -> None:
         deadline = time.monotonic() + _PATIENCE_S
-        while not self._target.is_answering():
+        while gone := self._target.nodes.keys() - self._target.answering():
             if time.monotonic() > deadline:
+                where = ", ".join(str(self._target.nodes[each]) for each in sorted(gone))
                 total = len(self._cases)
-                raise CliError(
-                    f"{described(self._target)} no longer answers, after {done} of {total} cases"
-                )
+                raise CliError(f"{where} no longer answers, after {done} of {total} cases")
             time.sleep(_POLL_S)
 
 
@@ -107,7 +106,10 @@ def cleaned(target: ClusterUnderTest) -> Iterator[list[str]]:
         raise
     finally:
         try:
-            left += clean(target.bootstrap, target.config, target.prefix)
+            if target.answering():
+                left += clean(target.bootstrap, target.config, target.prefix)
+            else:
+                left.append(f"all that begins with {target.prefix}: no broker answers")
         except (CliError, OSError, ValueError) as error:
             left.append(f"all that begins with {target.prefix}: {error}")
         for each in left:
