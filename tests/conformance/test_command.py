@@ -100,7 +100,7 @@ def test_a_lying_broker_is_found(conformance: Conformance, bootstrap: str) -> No
     assert lines[at + 2 : at + 5] == [
         f"  v3-13 {path}",
         "    - expected INVALID_REQUIRED_ACKS",
-        "    + got      nothing",
+        "    + got      NONE",
     ]
     assert lines[at + 5].startswith("  request, ") and "00000000  00 00" in lines[at + 6]
 

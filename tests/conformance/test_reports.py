@@ -78,6 +78,17 @@ def test_a_share_is_100_percent_only_if_all_are_the_same() -> None:
     assert OutcomeCounts("", same=0, different=0, unsupported=0).percent == "-"
 
 
+def test_fields_that_are_left_out_have_their_default() -> None:
+    shown = as_text(
+        report(
+            different(case("a"), got="nothing"),
+            different(case("b"), got="nothing", path="topics[0].offset", expected=3),
+        )
+    )
+    assert "    + got      NONE" in shown
+    assert "    - expected 3\n    + got      nothing, or the default" in shown
+
+
 def test_many_differences_of_a_case_are_cut_short() -> None:
     first = different(case("a"), versions=(1,))
     (played,) = first.played

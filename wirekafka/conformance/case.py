@@ -155,7 +155,7 @@ class Book:
             play=play,
             needs=self.needs | frozenset(needs),
             is_alone=is_alone,
-            story=" ".join((play.__doc__ or "").split("\n\n")[0].split()),
+            story=(play.__doc__ or "").strip().split("\n\n")[0],
         )
         assert case.name not in {each.name for each in self.cases}, case.name
         self.cases.append(case)

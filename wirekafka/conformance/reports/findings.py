@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from wirekafka.conformance.case import ConformanceLevel
-from wirekafka.conformance.expectation import Deviation, compact, said
+from wirekafka.conformance.expectation import ABSENT, Deviation, compact, said
 from wirekafka.conformance.plain import Plain, plain
 from wirekafka.conformance.recordings import ranges
 from wirekafka.conformance.run import CaseResult, Outcome, Played
@@ -125,11 +125,11 @@ class MergedDifference:
 
     @property
     def expected_text(self) -> str:
-        return said(self.expected)
+        return _shown(self.path, self.expected)
 
     @property
     def got_text(self) -> str:
-        return said(self.got)
+        return _shown(self.path, self.got)
 
     @property
     def shown_versions(self) -> str:
@@ -231,6 +231,13 @@ def decoded_request(exchange: WireExchange, played: Played) -> str:
     if exchange.request is None or played.names is None:
         return f"{exchange.name}: {len(exchange.sent)} bytes"
     return f"{exchange.name} {compact(plain(exchange.request, played.names))}"
+
+
+def _shown(path: str, value: Plain) -> str:
+    """A value on one line. Fields with their default are left out of plain answers."""
+    if value != ABSENT or "." not in path:
+        return said(value)
+    return "NONE" if path.endswith("error_code") else "nothing, or the default"
 
 
 def _merged(played: Played, each: Deviation, versions: tuple[int, ...]) -> MergedDifference:
