@@ -51,12 +51,12 @@ def test_a_difference_names_its_place() -> None:
     assert found == Deviation("1 Fetch.topics[0].error_code", "NONE", "NOT_LEADER_OR_FOLLOWER")
 
 
-def test_what_one_side_lacks_differs_from_nothing() -> None:
+def test_what_one_side_lacks_has_its_default() -> None:
     found = list(differences({"1 a": {"x": 1}}, {"1 a": {"y": 2}, "2 b": 3}))
     assert [(each.path, said(each.expected), said(each.got)) for each in found] == [
-        ("1 a.x", "1", "nothing"),
-        ("1 a.y", "nothing", "2"),
-        ("2 b", "nothing", "3"),
+        ("1 a.x", "1", "the default"),
+        ("1 a.y", "the default", "2"),
+        ("2 b", "the default", "3"),
     ]
 
 
@@ -71,6 +71,26 @@ def test_words_of_messages_are_compared_on_demand() -> None:
     assert list(differences(expected, got)) == []
     (found,) = differences(expected, got, with_messages=True)
     assert found.path == "1 a.error_message"
+
+
+def test_numbers_beside_an_error_are_compared_on_demand() -> None:
+    expected = {"1 a": {"error_code": "X", "offset": -1, "topic": "t"}}
+    got = {"1 a": {"error_code": "X", "offset": 7, "topic": "t"}}
+    assert list(differences(expected, got)) == []
+    assert [each.path for each in differences(expected, got, with_messages=True)] == ["1 a.offset"]
+    (found,) = differences({"1 a": {"offset": 1}}, {"1 a": {"offset": 2}})
+    assert found.path == "1 a.offset"
+
+
+def test_only_the_error_differs_where_one_side_has_none() -> None:
+    found = list(differences({"1 a": {"error_code": "X"}}, {"1 a": {"offset": 7, "topic": "t"}}))
+    assert [each.path for each in found] == ["1 a.error_code"]
+
+
+def test_any_error_will_do_where_apache_kafka_fails_itself() -> None:
+    expected = {"1 a": {"error_code": "UNKNOWN_SERVER_ERROR"}}
+    assert list(differences(expected, {"1 a": {"error_code": "INVALID_REQUEST"}})) == []
+    assert len(list(differences(expected, {"1 a": {}}))) == 1
 
 
 def test_values_are_read_on_one_line() -> None:

@@ -19,6 +19,7 @@ from tests.conformance.invented import (
     various,
 )
 from wirekafka.conformance.case import ConformanceLevel, Need
+from wirekafka.conformance.expectation import ABSENT
 from wirekafka.conformance.reports.findings import OutcomeCounts, in_order, reason_of
 from wirekafka.conformance.reports.hex_dump import hex_lines
 from wirekafka.conformance.reports.json_document import as_json
@@ -81,12 +82,12 @@ def test_a_share_is_100_percent_only_if_all_are_the_same() -> None:
 def test_fields_that_are_left_out_have_their_default() -> None:
     shown = as_text(
         report(
-            different(case("a"), got="nothing"),
-            different(case("b"), got="nothing", path="topics[0].offset", expected=3),
+            different(case("a"), got=ABSENT),
+            different(case("b"), got=ABSENT, path="topics[0].offset", expected=3),
         )
     )
     assert "    + got      NONE" in shown
-    assert "    - expected 3\n    + got      nothing, or the default" in shown
+    assert "    - expected 3\n    + got      the default" in shown
 
 
 def test_many_differences_of_a_case_are_cut_short() -> None:

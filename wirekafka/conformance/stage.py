@@ -137,6 +137,8 @@ class Stage:
             exchange = wire.take(request, used, frame, wait_s)
             self.exchanges.append((name, exchange))
             self._seen[name] = exchange.answer
+            if exchange.extra_bytes:
+                self._seen[f"{name}, bytes after it"] = exchange.extra_bytes
             return exchange
 
         self._seen[name] = None
@@ -209,7 +211,8 @@ class Stage:
     def make_shared(self) -> None:
         """Create the shared topics, and wait until there are coordinators."""
         self._make(self.topic, 2, {"retention_ms": "-1"})
-        self._make(self.compacted, 1, {"cleanup_policy": "compact"})
+        if self.target.newest(CreateTopicsRequest, 7) is not None:
+            self._make(self.compacted, 1, {"cleanup_policy": "compact"})
         self.target.ids = dict(self.ids)
         self.produce(self.topic, batch())
         self.until(lambda: self._find(GROUP, self.name()), "a coordinator of groups")
@@ -366,17 +369,21 @@ class Stage:
             ],
         )
         request = CreateTopicsRequest(topics=[topic], timeout_ms=20_000, validate_only=False)
+        if self.target.newest(CreateTopicsRequest, 7) is None and set(configs) <= {"retention_ms"}:
+            # A broker whose topics are created by being asked for.
+            self.until(lambda: self._is_led(name, partitions, create=True), f"leaders of {name}")
+            return
         answer = self.do(request, 7)
         if answer.topics[0].error_code:
             raise PreparationFailed(f"CreateTopics: {Error.of(answer.topics[0].error_code).name}")
         self.until(lambda: self._is_led(name, partitions), f"leaders of {name}")
 
-    def _is_led(self, name: str, partitions: int) -> bool:
+    def _is_led(self, name: str, partitions: int, *, create: bool = False) -> bool:
         asked = MetadataRequest(
-            topics=[MetadataRequest.Topic(name=name)], allow_auto_topic_creation=False
+            topics=[MetadataRequest.Topic(name=name)], allow_auto_topic_creation=create
         )
         (found,) = self.do(asked, 12).topics
-        if found.error_code or len(found.partitions) != partitions:
+        if found.error_code or len(found.partitions) < partitions:
             return False
         self.ids[name] = found.topic_id if any(found.topic_id) else UNKNOWN_ID
         # A broker may report itself as the leader shortly before it serves as one.

@@ -235,9 +235,11 @@ def decoded_request(exchange: WireExchange, played: Played) -> str:
 
 def _shown(path: str, value: Plain) -> str:
     """A value on one line. Fields with their default are left out of plain answers."""
-    if value != ABSENT or "." not in path:
+    if value != ABSENT:
         return said(value)
-    return "NONE" if path.endswith("error_code") else "nothing, or the default"
+    if "." not in path:
+        return "nothing"
+    return "NONE" if path.endswith("error_code") else ABSENT
 
 
 def _merged(played: Played, each: Deviation, versions: tuple[int, ...]) -> MergedDifference:
