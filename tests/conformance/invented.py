@@ -85,7 +85,7 @@ def various(hostile: str = "") -> ConformanceReport:
     share = {"api": "ShareFetch", "area": "share groups", "level": level.GROUPS}
     return report(
         same(case("all topics")),
-        different(case("no topics", story="No topic is named.")),
+        different(case("no topics", story="No topic\n    is named.")),
         different(case("a missing topic"), versions=(3,)),
         different(case("a long answer", **produce), got="x" * 900, expected={"a": [1, None]}),
         failed(case("a case that ends early", **produce), f"IndexError: {texts}"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wirekafka.conformance import recordings
-from wirekafka.conformance.case import Book, Case, ConformanceLevel, slug
+from wirekafka.conformance.case import Book, Case, ConformanceLevel
 from wirekafka.conformance.cases import all_cases, books
 from wirekafka.conformance.expectation import ANYTHING
 from wirekafka.conformance.recordings import RELEASES, entries, numbers, of_case, ranges, text_of
@@ -16,7 +16,12 @@ from wirekafka.conformance.reports.remarks import ADVERTISED, advertised
 from wirekafka.protocol.metadata import MetadataRequest
 
 FOLDER = Path(recordings.__file__).parent
-FILES = sorted(path for path in FOLDER.glob("*.json") if path.name != ADVERTISED)
+FILES = sorted(path for path in FOLDER.rglob("*.json") if path.name != ADVERTISED)
+
+
+def file_of(path: Path) -> str:
+    """The name of a recording as cases have it, such as "hostile/fetch"."""
+    return path.relative_to(FOLDER).with_suffix("").as_posix()
 
 
 def test_names_of_cases_are_unique() -> None:
@@ -24,18 +29,18 @@ def test_names_of_cases_are_unique() -> None:
     assert sorted(set(names)) == sorted(names)
 
 
-def test_an_api_has_one_book() -> None:
-    apis = [each.api for each in books()]
-    assert sorted(set(apis)) == sorted(apis)
+def test_every_book_has_a_recording_of_its_own() -> None:
+    files = [book.cases[0].file for book in books()]
+    assert sorted(set(files)) == sorted(files)
 
 
 def test_every_case_has_a_recording() -> None:
     assert [each.name for each in all_cases() if not of_case(each)] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=file_of)
 def test_every_recording_belongs_to_a_case(path: Path) -> None:
-    cases = {each.title: each for each in all_cases() if slug(each.api) == path.stem}
+    cases = {each.title: each for each in all_cases() if each.file == file_of(path)}
     recorded = json.loads(path.read_text())
     assert [title for title in recorded if title not in cases] == []
     for title, found in recorded.items():
@@ -54,9 +59,9 @@ def test_no_expectation_leaves_everything_open() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=file_of)
 def test_a_file_is_written_as_it_was_read(path: Path) -> None:
-    cases = {each.title: of_case(each) for each in all_cases() if slug(each.api) == path.stem}
+    cases = {each.title: of_case(each) for each in all_cases() if each.file == file_of(path)}
     order = json.loads(path.read_text())
     assert text_of({title: cases[title] for title in order}) == path.read_text()
 

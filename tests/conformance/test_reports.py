@@ -103,6 +103,10 @@ def test_many_differences_of_a_case_are_cut_short() -> None:
     assert "  12 more differences: --explain metadata/a" in shown
 
 
+def test_stories_are_on_one_line() -> None:
+    assert "metadata/no-topics (KIP-1): No topic is named.\n" in as_text(various())
+
+
 def test_a_case_that_ends_early_says_why() -> None:
     result = failed(case("a"), "IndexError: list index out of range")
     assert result.outcome == "different"

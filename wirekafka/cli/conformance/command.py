@@ -71,7 +71,11 @@ def command(
         str, typer.Option(metavar="NAME", help="With what all names of the run begin.")
     ] = _PREFIX,
     messages: Annotated[
-        bool, typer.Option("--messages", help="Compare the words of error messages, too.")
+        bool,
+        typer.Option(
+            "--messages",
+            help="Compare what clients do not read, too: error messages, numbers beside an error.",
+        ),
     ] = False,
     as_json: AsJson = False,
     junit: Annotated[

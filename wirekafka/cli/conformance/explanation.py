@@ -53,7 +53,7 @@ def named(name: str) -> Case:
 def _heading(case: Case) -> Iterator[str]:
     yield f"{case.name}: {case.title}"
     if case.story:
-        yield f"  {case.story}"
+        yield f"  {' '.join(case.story.split())}"
     place = f"area {case.area}; level {case.level}; source {case.source}"
     yield f"  {case.api} {case.shown_versions}; {place}"
     if case.needs:

@@ -168,6 +168,11 @@ class DifferentCase:
         return self.result.case.name
 
     @property
+    def story(self) -> str:
+        """What happens in the case, on one line; empty where its title says it."""
+        return " ".join(self.result.case.story.split())
+
+    @property
     def signature(self) -> object:
         """Equal for cases that differ in the same way."""
         texts = {

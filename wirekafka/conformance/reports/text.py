@@ -72,7 +72,7 @@ def _listed(heading: str, texts: Sequence[str]) -> Iterator[str]:
 def _group(group: CaseGroup) -> Iterator[str]:
     first = group.first
     case = first.result.case
-    yield f"{first.name} ({case.source})" + (f": {case.story}" if case.story else "")
+    yield f"{first.name} ({case.source})" + (f": {first.story}" if first.story else "")
     if len(group.cases) > 1:
         others = [each.name for each in group.cases[1:]]
         rest = len(others) - _MOST_NAMES
