@@ -286,12 +286,16 @@ class Stage:
 
     # What was seen
 
-    def answers(self) -> Answers:
-        """All steps in plain form."""
+    def names(self) -> Names:
+        """The names of the values that this case has chosen or the cluster has."""
         names = Names(self._names_of_texts(), self.target.nodes, self._ports(), self._hosts())
         names.ids = {
             id: f"id of {plain(name, names)}" for name, id in self.ids.items() if id != UNKNOWN_ID
         }
+        return names
+
+    def answers(self, names: Names) -> Answers:
+        """All steps in plain form."""
         return {step: plain(value, names) for step, value in self._seen.items()}
 
     def _names_of_texts(self) -> dict[str, str]:

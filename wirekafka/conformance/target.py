@@ -54,6 +54,10 @@ class ClusterUnderTest:
         """The newest advertised version of an API up to `most`; None without one."""
         return max((each for each in self.range_of(request) if each <= most), default=None)
 
+    def answering(self) -> list[int]:
+        """The brokers that accept a connection and answer ApiVersions now."""
+        return [id for id, address in self.nodes.items() if self._is_answering(address)]
+
     def look(self) -> None:
         """Find out what the brokers are and have. Raises CliError."""
         wire, home = self._first()
@@ -64,6 +68,15 @@ class ClusterUnderTest:
         if not self.nodes:
             self.nodes = {0: home}
         self.home = next((id for id, at in self.nodes.items() if at == home), min(self.nodes))
+
+    def _is_answering(self, address: Address) -> bool:
+        wire = Wire(address, self.config, logs_in=False)
+        try:
+            return not isinstance(self._ask(wire, ApiVersionsRequest(), 0).answer, str)
+        except CliError:
+            return False
+        finally:
+            wire.close()
 
     def _first(self) -> tuple[Wire, Address]:
         reason: CliError | None = None
