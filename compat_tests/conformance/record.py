@@ -20,7 +20,7 @@ from pathlib import Path
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.conformance import recordings
-from wirekafka.conformance.case import Case, slug
+from wirekafka.conformance.case import Case
 from wirekafka.conformance.cases import books
 from wirekafka.conformance.cleaning import clean
 from wirekafka.conformance.expectation import Answers, joined
@@ -129,12 +129,11 @@ def _failures(result: CaseResult, release: str) -> list[str]:
 
 
 def write(chosen: Iterable[Case], seen: Seen) -> None:
-    """Write the files of the APIs; cases that were not played keep what is recorded."""
+    """Write the files of the books; cases that were not played keep what is recorded."""
     names = {case.name for case in chosen}
-    apis = {case.api for case in chosen}
-    for api in sorted(apis):
+    for file in sorted({case.file for case in chosen}):
         cases: dict[str, Recorded] = {}
-        for case in (case for book in books() for case in book.cases if case.api == api):
+        for case in (case for book in books() for case in book.cases if case.file == file):
             recorded = recordings.of_case(case)
             if case.name in names:
                 for (name, release, version), runs in seen.items():
@@ -143,7 +142,9 @@ def write(chosen: Iterable[Case], seen: Seen) -> None:
             kept = {release: _kept(case, versions) for release, versions in recorded.items()}
             if any(kept.values()):
                 cases[case.title] = kept
-        (FOLDER / f"{slug(api)}.json").write_text(recordings.text_of(cases))
+        path = FOLDER / f"{file}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(recordings.text_of(cases))
 
 
 def _kept(case: Case, versions: dict[int, Plain]) -> dict[int, Plain]:

@@ -63,11 +63,18 @@ class Case:
     """Whether other cases must not be played meanwhile."""
     story: str = ""
     """What happens, in a sentence, where the title does not say it."""
+    folder: str = ""
+    """The folder of the recording, for cases apart from the other cases of their API."""
+
+    @property
+    def file(self) -> str:
+        """The file of the recording without its suffix, such as "produce" or "hostile/fetch"."""
+        return f"{self.folder}/{slug(self.api)}".lstrip("/")
 
     @property
     def name(self) -> str:
         """The name by which reports and options know the case, such as "produce/no-topics"."""
-        return f"{slug(self.api)}/{slug(self.title)}"
+        return f"{self.file}/{slug(self.title)}"
 
     def has_version(self, version: int) -> bool:
         """Whether the case is played in a version of its API."""
@@ -84,6 +91,8 @@ class Book:
     source: str
     """The KIP or the schema of cases that name none."""
     needs: frozenset[Need] = frozenset()
+    folder: str = ""
+    """The folder of the recording if the API has another book, whose names differ by it."""
     cases: list[Case] = field(default_factory=list)
 
     @property
@@ -151,6 +160,7 @@ class Book:
             needs=self.needs | frozenset(needs),
             is_alone=is_alone,
             story=(play.__doc__ or "").strip().split("\n\n")[0],
+            folder=self.folder,
         )
         assert case.name not in {each.name for each in self.cases}, case.name
         self.cases.append(case)

@@ -1,4 +1,4 @@
-"""The answers that were recorded from Apache Kafka: a JSON file for each API.
+"""The answers that were recorded from Apache Kafka: a JSON file for each book.
 
     {"to a missing topic": [{"kafka": "3.9 4.3 4.4", "versions": "3-12", "answers": {...}}, ...]}
 
@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from wirekafka.conformance.case import Case, slug
+from wirekafka.conformance.case import Case
 from wirekafka.conformance.plain import Plain
 
 RELEASES = ("3.9", "4.3", "4.4")
@@ -25,8 +25,8 @@ Recorded = dict[str, dict[int, Plain]]
 
 
 @cache
-def _read(api: str) -> dict[str, list[dict[str, Any]]]:
-    file = files(__name__) / f"{slug(api)}.json"
+def _read(name: str) -> dict[str, list[dict[str, Any]]]:
+    file = files(__name__) / f"{name}.json"
     if not file.is_file():
         return {}
     found: dict[str, list[dict[str, Any]]] = json.loads(file.read_text())
@@ -36,7 +36,7 @@ def _read(api: str) -> dict[str, list[dict[str, Any]]]:
 def of_case(case: Case) -> Recorded:
     """What Apache Kafka answers in a case; a release that cannot play it is left out."""
     found: Recorded = {}
-    for entry in _read(case.api).get(case.title, []):
+    for entry in _read(case.file).get(case.title, []):
         for release in entry["kafka"].split():
             for version in _numbers(entry["versions"]):
                 found.setdefault(release, {})[version] = entry["answers"]
