@@ -95,7 +95,7 @@ def player_at(bootstrap: str, config: ClientConfig | None) -> Iterator[Player]:
     finally:
         left = clean(target.bootstrap, config, target.prefix)
         if left:
-            print(f"left behind at {bootstrap}: {left}", file=sys.stderr)
+            print(f"left behind at {bootstrap}: {len(left)}, such as {left[:3]}", file=sys.stderr)
 
 
 def _play(

@@ -62,16 +62,21 @@ class PermittedRequest:
     """The first version that can make the request."""
     prepare: Callable[[Stage], object] | None = None
     """What the super user does before."""
+    finish: Callable[[Stage], object] | None = None
+    """What the super user does afterwards."""
     at: Callable[[Stage], int] | None = None
     """The broker that is asked, if it is none that the stage knows."""
     show: Callable[[Stage, Any], object] | None = None
     """What is compared of an answer that depends on what others do; by default all."""
 
     def versions(self, grant: str) -> str:
-        """Without permissions and with all of them in all versions, otherwise in the latest."""
+        """Without permissions all versions, otherwise the latest, with all the first as well."""
         first, last = self.kind.versions
         first = max(first, self.first or 0)
-        return f"{first if grant in (NOTHING, ALL) else max(first, last - 1)}-{last}"
+        if grant == NOTHING:
+            return f"{first}-{last}"
+        latest = f"{max(first, last - 1)}-{last}"
+        return f"{first},{latest}" if grant == ALL and last > first + 1 else latest
 
     def case_title(self, grant: str) -> str:
         """The title of the case of one permission."""
@@ -95,6 +100,8 @@ class PermittedRequest:
             stage.ask(request, by=USER, at=at)
         else:
             stage.note("what is shown", self.show(stage, stage.do(request, by=USER, at=at)))
+        if self.finish is not None:
+            self.finish(stage)
 
 
 def books_of(requests: Sequence[PermittedRequest]) -> tuple[Book, ...]:
