@@ -108,6 +108,9 @@ class Names:
             value = value.replace(text, name)
         if field in _RANDOM_IDS and value in self._random.get("member", {}):
             return self.numbered("member", value)
+        if value == "*":
+            # Where it is expected, it would stand for any value.
+            return "an asterisk"
         value = _REFUSED.sub(r"\1", value)
         value = _LONG_NUMBER.sub("a long number", value)
         return _UUID.sub(lambda match: self.numbered("member", match[0]), value)

@@ -113,7 +113,7 @@ class ClusterUnderTest:
         offered = [] if isinstance(answer, str) else answer.mechanisms
         if {"SCRAM-SHA-256", "SCRAM-SHA-512"} <= set(offered):
             self.facts.add(Need.SCRAM)
-        if "PLAIN" in offered:
+        if self.config.sasl_mechanism == "PLAIN":
             self.facts.add(Need.PLAIN)
 
     def _see_tokens(self, wire: Wire) -> None:
