@@ -8,12 +8,16 @@ from typing import Any
 
 from wirekafka.client.admin.acls import NoAuthorizer, delete_acls, filter_of, list_acls
 from wirekafka.client.admin.quotas import alter_quotas, list_quotas
-from wirekafka.client.admin.users import delete_credentials, list_users
+from wirekafka.client.admin.users import list_users
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.configurations import alter_configs
 from wirekafka.client.topic_changes import delete_topics
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.protocol.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from wirekafka.protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from wirekafka.protocol.list_config_resources import (
@@ -21,9 +25,11 @@ from wirekafka.protocol.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
+from wirekafka.security.sasl.scram import ALGORITHMS
 
 _PATIENCE_S = 20.0
 _POLL_S = 0.2
+_USERS_AT_ONCE = 100
 _GROUP_CONFIG, _CLIENT_METRICS = 32, 16
 
 
@@ -134,6 +140,15 @@ def _acls(client: Client, prefix: str) -> list[str]:
 
 def _users(client: Client, prefix: str) -> list[str]:
     mine = [each for each in list_users(client) if each.name.startswith(prefix)]
-    if mine:
-        delete_credentials(client, mine)
+    kind = AlterUserScramCredentialsRequest.ScramCredentialDeletion
+    # One credential of each user: a request may not have two.
+    deletions = [
+        kind(name=each.name, mechanism=ALGORITHMS[each.mechanism].number)
+        for each in {each.name: each for each in mine}.values()
+    ]
+    for at in range(0, len(deletions), _USERS_AT_ONCE):
+        request = AlterUserScramCredentialsRequest(
+            deletions=deletions[at : at + _USERS_AT_ONCE], upsertions=[]
+        )
+        client.send(request, AlterUserScramCredentialsResponse)
     return [each.name for each in mine]

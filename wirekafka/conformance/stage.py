@@ -9,6 +9,7 @@ from typing import Any
 from wirekafka.codec.message import Message, Request
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.config.address import Address
+from wirekafka.config.client_config import ClientConfig
 from wirekafka.conformance.case import Case
 from wirekafka.conformance.expectation import Answers
 from wirekafka.conformance.plain import Names, plain
@@ -73,6 +74,7 @@ class Stage:
         self._coordinators: dict[tuple[int, str], int] = {}
         self._texts = {self.scope: "P", target.prefix: "P"}
         self._others: dict[str, str] = {}
+        self._logins: dict[str, ClientConfig | None] = {}
 
     # Names
 
@@ -192,6 +194,11 @@ class Stage:
     def note(self, what: str, value: Any) -> None:
         """Compare a value that the case has made of answers: a message, parts of it, numbers."""
         self._seen[f"{len(self._seen) + 1} {what}"] = value
+
+    def log_in(self, by: str, config: ClientConfig | None) -> None:
+        """Have the connections of a name log in with other options, or with None not at all."""
+        self._wires.close(by)
+        self._logins[by] = config
 
     def close(self, by: str = _FIRST) -> None:
         """Close a connection; the next request opens another."""
@@ -334,7 +341,11 @@ class Stage:
 
     def _wire(self, request: Request, by: str, at: int | None) -> Wire:
         node = self._responsible(request) if at is None else at
-        return self._wires.get(self.target.nodes[node], by)
+        address = self.target.nodes[node]
+        if by in self._logins:
+            login = self._logins[by]
+            return self._wires.get(address, by, logs_in=login is not None, config=login)
+        return self._wires.get(address, by)
 
     def _responsible(self, request: Request) -> int:
         if len(self.target.nodes) == 1 or isinstance(request, FindCoordinatorRequest):
@@ -417,10 +428,13 @@ class Wires:
         self._target = target
         self._open: dict[tuple[Address, str], Wire] = {}
 
-    def get(self, address: Address, by: str, *, logs_in: bool = True) -> Wire:
-        """A connection by its name."""
+    def get(
+        self, address: Address, by: str, *, logs_in: bool = True, config: ClientConfig | None = None
+    ) -> Wire:
+        """A connection by its name, which logs in as the target says or with other options."""
         if (address, by) not in self._open:
-            self._open[address, by] = Wire(address, self._target.config, logs_in=logs_in)
+            options = config or self._target.config
+            self._open[address, by] = Wire(address, options, logs_in=logs_in)
         return self._open[address, by]
 
     def close(self, by: str) -> None:

@@ -124,8 +124,10 @@ class ClusterUnderTest:
         finally:
             fresh.close()
         offered = [] if isinstance(answer, str) else answer.mechanisms
-        if any(each.startswith("SCRAM-") for each in offered):
+        if {"SCRAM-SHA-256", "SCRAM-SHA-512"} <= set(offered):
             self.facts.add(Need.SCRAM)
+        if self.config.sasl_mechanism == "PLAIN":
+            self.facts.add(Need.PLAIN)
 
     def _see_tokens(self, wire: Wire) -> None:
         version = self.newest(DescribeDelegationTokenRequest, 2)
