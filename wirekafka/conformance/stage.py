@@ -224,6 +224,19 @@ class Stage:
         self._make(name, partitions, {"retention_ms": "-1", **configs})
         return name
 
+    def shared(
+        self, text: str, fill: Callable[[Stage, str], None], partitions: int = 1, **configs: str
+    ) -> str:
+        """A topic that cases only read, which the first of them creates and fills; its name."""
+        name = f"{self.target.prefix}-{text}"
+        with self.target.making:
+            if name not in self.target.ids:
+                self._make(name, partitions, {"retention_ms": "-1", **configs})
+                fill(self, name)
+                self.target.ids[name] = self.ids[name]
+        self.ids[name] = self.target.ids[name]
+        return name
+
     def make_shared(self) -> None:
         """Create the shared topics, and wait until there are coordinators."""
         self._make(self.topic, 2, {"retention_ms": "-1"})
