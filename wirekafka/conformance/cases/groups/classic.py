@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wirekafka.conformance.stage import PreparationFailed, Question, Stage
+from wirekafka.conformance.stage import ANSWER_S, PreparationFailed, Question, Stage
 from wirekafka.errors import Error
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 from wirekafka.protocol.describe_groups import DescribeGroupsRequest
@@ -43,9 +43,7 @@ def join(group: str, member: str = "", instance: str | None = None, **options: A
         member_id=member,
         group_instance_id=instance,
         protocol_type=options.get("kind", "consumer"),
-        protocols=[
-            JoinGroupRequest.Protocol(name=name, metadata=data) for name, data in protocols
-        ],
+        protocols=[JoinGroupRequest.Protocol(name=name, metadata=data) for name, data in protocols],
         reason=options.get("reason"),
     )
 
@@ -68,9 +66,7 @@ def sync(
     )
 
 
-def beat(
-    group: str, generation: int, member: str, instance: str | None = None
-) -> HeartbeatRequest:
+def beat(group: str, generation: int, member: str, instance: str | None = None) -> HeartbeatRequest:
     return HeartbeatRequest(
         group_id=group, generation_id=generation, member_id=member, group_instance_id=instance
     )
@@ -231,9 +227,12 @@ class PlayedMember:
 
     def asks(self, version: int | None = None, **changes: Any) -> Any:
         """Join, and compare the answers: two if the broker gives a member id first."""
-        answer = self.take(self.stage.ask(self.join(**changes), version, by=self.name))
+        wait_s = changes.pop("wait_s", ANSWER_S)
+        request = self.join(**changes)
+        answer = self.take(self.stage.ask(request, version, by=self.name, wait_s=wait_s))
         if answer.error_code == Error.MEMBER_ID_REQUIRED:
-            answer = self.take(self.stage.ask(self.join(**changes), version, by=self.name))
+            request = self.join(**changes)
+            answer = self.take(self.stage.ask(request, version, by=self.name, wait_s=wait_s))
         return answer
 
     def gets_id(self, version: int = JOIN) -> str:
