@@ -161,8 +161,8 @@ def _foreign(stage: Stage) -> None:
 def _misses(stage: Stage) -> None:
     """A member is removed if it does not rejoin within the rebalance timeout."""
     group = PlayedGroup(stage)
-    (first,) = group.settle(group.member("a", rebalance_ms=1000))
-    second = group.member("b", rebalance_ms=1000)
+    (first,) = group.settle(group.member("a", rebalance_ms=2500))
+    second = group.member("b", rebalance_ms=2500)
     second.starts(JOIN, is_compared=False).answer()
     stage.ask(first.beat())
     stage.ask(second.beat(), by="b")
@@ -173,8 +173,8 @@ def _kept(stage: Stage) -> None:
     """A member without heartbeats is removed after its session, and one with heartbeats stays."""
     group = PlayedGroup(stage)
     _, kept = group.settle(
-        group.member("a", session_ms=6000, rebalance_ms=1000),
-        group.member("b", session_ms=6000, rebalance_ms=1000),
+        group.member("a", session_ms=6000, rebalance_ms=2500),
+        group.member("b", session_ms=6000, rebalance_ms=2500),
     )
     kept.must_rejoin()
     kept.starts(JOIN, is_compared=False).answer()
@@ -246,8 +246,8 @@ def _other_instance(stage: Stage) -> None:
 def _static_misses(stage: Stage) -> None:
     """A static member stays in the group, of whose generation it knows nothing."""
     group = PlayedGroup(stage)
-    (first,) = group.settle(group.member("a", "me", rebalance_ms=1000))
-    second = group.member("b", rebalance_ms=1000)
+    (first,) = group.settle(group.member("a", "me", rebalance_ms=2500))
+    second = group.member("b", rebalance_ms=2500)
     second.starts(JOIN, is_compared=False).answer()
     stage.ask(first.beat())
     stage.ask(first.beat(generation=2))

@@ -177,7 +177,7 @@ def _late_leader(stage: Stage) -> None:
     """The leader is removed after the rebalance timeout, and the others must rejoin."""
     group = PlayedGroup(stage)
     names = ("a", "b")
-    leader, follower = group.gather(*(group.member(each, rebalance_ms=1500) for each in names))
+    leader, follower = group.gather(*(group.member(each, rebalance_ms=2500) for each in names))
     stage.send(follower.sync(), by="b").answer(LONG_WAIT_S)
     leader.must_be_gone()
     stage.ask(leader.sync((leader.id, b"late")))
@@ -230,9 +230,9 @@ for _all_wrong, _versions, _source in (
             stage.ask(leader.sync((leader.id, b"x"), **options))
 
 
-@BOOK.play("protocols may be left out", versions="5", source="KIP-559")
+@BOOK.play("protocols left out", versions="5", source="KIP-559")
 def _without_protocols(stage: Stage) -> None:
-    """A member need not say the protocol type and the protocol."""
+    """A member must say both the protocol type and the protocol."""
     (leader,) = PlayedGroup(stage).gather("a")
     stage.ask(leader.sync((leader.id, b"x"), kind=None))
     stage.ask(leader.sync((leader.id, b"x"), protocol=None))
