@@ -20,6 +20,8 @@ from wirekafka.protocol.alter_user_scram_credentials import (
 )
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from wirekafka.protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from wirekafka.protocol.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from wirekafka.protocol.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
@@ -41,6 +43,7 @@ def clean(bootstrap: Iterable[Address], config: ClientConfig | None, prefix: str
     left: list[str] = []
     with Client(",".join(map(str, bootstrap)), config) as client:
         sweeps: tuple[tuple[str, Callable[[Client, str], list[str]]], ...] = (
+            ("members of classic groups", _classic_members),
             ("groups", _groups),
             ("topics", _topics),
             ("configurations", _configurations),
@@ -76,6 +79,25 @@ def _topics(client: Client, prefix: str) -> list[str]:
     for at in range(0, len(mine), 100):
         delete_topics(client, mine[at : at + 100])
     return mine
+
+
+def _classic_members(client: Client, prefix: str) -> list[str]:
+    """Let members leave, whose sessions would keep their groups."""
+    left = []
+    client.metadata([])
+    for node in client.node_ids():
+        connection = client.node(node)
+        listed = connection.send(ListGroupsRequest(), ListGroupsResponse).groups
+        mine = [each.group_id for each in listed if each.group_id.startswith(prefix)]
+        asked = DescribeGroupsRequest(groups=mine)
+        for group in connection.send(asked, DescribeGroupsResponse).groups if mine else []:
+            identity = LeaveGroupRequest.MemberIdentity
+            members = [identity(member_id=each.member_id) for each in group.members]
+            if members and not group.error_code:
+                request = LeaveGroupRequest(group_id=group.group_id, members=members)
+                connection.send(request, LeaveGroupResponse)
+                left.append(group.group_id)
+    return left
 
 
 def _groups(client: Client, prefix: str) -> list[str]:

@@ -112,6 +112,8 @@ class Names:
     def _of_text(self, field: str, value: str) -> str:
         if field == "host" and value in self._hosts:
             return "a host"
+        if field == "client_host" and value.startswith("/"):
+            return "/a host"
         for text, name in self.texts.items():
             value = value.replace(text, name)
         if field in _RANDOM_IDS and value in self._random.get("member", {}):

@@ -52,7 +52,7 @@ class Question:
         self._take = take
 
     def answer(self, wait_s: float = ANSWER_S) -> Any:
-        """The answer, which is compared."""
+        """The answer, which is compared unless its request only prepares something."""
         return self._take(wait_s).answer
 
 
@@ -130,9 +130,13 @@ class Stage:
         by: str = _FIRST,
         at: int | None = None,
         frame: bytes = b"",
+        is_compared: bool = True,
     ) -> Question:
-        """Send a request as `ask` does, and wait for its answer later."""
-        used = self._version(request, version)
+        """Send a request as `ask` does, and wait for its answer later.
+
+        A request that only prepares something is not compared; its version is as that of `do`.
+        """
+        used = self._version(request, version, or_older=not is_compared)
         wire = self._wire(request, by, at)
         frame = frame or wire.encode(request, used)
         name = self._step(request, used)
@@ -140,13 +144,15 @@ class Stage:
 
         def take(wait_s: float) -> WireExchange:
             exchange = wire.take(request, used, frame, wait_s)
-            self.exchanges.append((name, exchange))
-            self._seen[name] = exchange.answer
-            if exchange.extra_bytes:
-                self._seen[f"{name}, bytes after it"] = exchange.extra_bytes
+            if is_compared:
+                self.exchanges.append((name, exchange))
+                self._seen[name] = exchange.answer
+                if exchange.extra_bytes:
+                    self._seen[f"{name}, bytes after it"] = exchange.extra_bytes
             return exchange
 
-        self._seen[name] = None
+        if is_compared:
+            self._seen[name] = None
         return Question(take)
 
     def do(
