@@ -214,6 +214,7 @@ class ScriptedProducer:
     def leave(self) -> None:
         """Abort what may be open, so that the case leaves nothing behind."""
         self.stage.do(self.end_request(committed=False), self.end_version)
+        self.settle()
 
     def settle(self) -> None:
         """Wait until no end of a transaction is under way: brokers answer before the end."""
