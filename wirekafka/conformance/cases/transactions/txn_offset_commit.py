@@ -41,7 +41,6 @@ def _unknown(stage: Stage, id: str, group: str, topic: str) -> TxnOffsetCommitRe
 
 
 BOOK.ask("an unknown transactional id", lambda s: _unknown(s, s.name("x"), s.name("g"), s.topic))
-BOOK.ask("an empty transactional id", lambda s: _unknown(s, "", s.name("g"), s.topic))
 BOOK.ask(
     "an unknown transactional id and no group", lambda s: _unknown(s, s.name("x"), "", s.topic)
 )
@@ -49,6 +48,13 @@ BOOK.ask(
     "an unknown transactional id and a missing topic",
     lambda s: _unknown(s, s.name("x"), s.name("g"), s.missing),
 )
+
+
+@BOOK.play("an empty transactional id", is_alone=True)
+def _empty_id(stage: Stage) -> None:
+    """Alone, as brokers ask coordinators once for all requests that name one transaction."""
+    stage.ask(_unknown(stage, "", stage.name("g"), stage.topic))
+
 
 for _what, _is_committed in _ENDS.items():
 
@@ -244,9 +250,12 @@ for _what, _identity in _IDENTITIES.items():
         _note_offsets(stage, "afterwards")
 
 
-@BOOK.play("a group that was not added", versions="0-6", source="KIP-890")
+@BOOK.play("a group that was not added", versions="0-6", source="KIP-890", is_alone=True)
 def _not_added(stage: Stage) -> None:
-    """Before version 5 a client must add the group, afterwards the coordinator does it."""
+    """Before version 5 a client must add the group, afterwards the coordinator does it.
+
+    Alone: Apache Kafka asks for several requests at once as the first of them wants it.
+    """
     producer = ScriptedProducer(stage, level=1)
     stage.ask(producer.offsets_request(stage.name("g"), {stage.topic: {0: 1}}))
     stage.note("the state", producer.state())
@@ -268,7 +277,9 @@ def _fenced(stage: Stage) -> None:
 
 for _what, _is_committed in _ENDS.items():
 
-    @BOOK.play(f"after {_what} with the epoch before", versions="0,3-6", source="KIP-890")
+    @BOOK.play(
+        f"after {_what} with the epoch before", versions="0,3-6", source="KIP-890", is_alone=True
+    )
     def _late(stage: Stage, is_committed: bool = _is_committed) -> None:
         """A late request does not begin a transaction that nobody ends."""
         producer = _begun(stage)
