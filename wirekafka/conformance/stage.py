@@ -19,6 +19,7 @@ from wirekafka.errors import Error
 from wirekafka.protocol.create_topics import CreateTopicsRequest
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest
 from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
 from wirekafka.protocol.list_offsets import ListOffsetsRequest
 from wirekafka.protocol.metadata import MetadataRequest
 from wirekafka.protocol.produce import ProduceRequest
@@ -252,6 +253,8 @@ class Stage:
         self.produce(self.topic, batch())
         self.until(lambda: self._find(GROUP, self.name()), "a coordinator of groups")
         self.until(lambda: self._find(TRANSACTION, self.name()), "a coordinator of transactions")
+        for node in self.target.nodes:
+            self.until(lambda node=node: self._has_producer_ids(node), "producer ids")
 
     def delete(self, name: str) -> None:
         """Delete a topic."""
@@ -392,6 +395,13 @@ class Stage:
             raise PreparationFailed(f"FindCoordinator v{version}: {answer}")
         found = answer.coordinators[0] if version >= 4 else answer
         return [] if found.error_code or found.node_id not in self.target.nodes else [found.node_id]
+
+    def _has_producer_ids(self, node: int) -> bool:
+        """Whether a broker has producer ids to give: one that has just started asks for some."""
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        if self.target.newest(InitProducerIdRequest, 4) is None:
+            return True
+        return self.do(request, 4, at=node).error_code != Error.COORDINATOR_LOAD_IN_PROGRESS
 
     def _make(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         new = CreateTopicsRequest.CreatableTopic
