@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,7 +89,7 @@ def test_no_hostile_request_means_everything_by_null() -> None:
 def test_every_pattern_leaves_something_out(api: str) -> None:
     (request,) = [each for each in REQUESTS if api_of(each) == api]
     for pattern in LEFT_OUT[api]:
-        assert [each for each in labels(request) if re.fullmatch(pattern, each)], pattern
+        assert [each for each in labels(request) if pattern.fullmatch(each)], pattern
 
 
 @pytest.mark.parametrize("api", INDIFFERENT)
