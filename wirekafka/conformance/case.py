@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from wirekafka.codec.message import Request
-from wirekafka.codec.schema import Versions
+from wirekafka.codec.schema import LATEST, Versions
 
 Make: TypeAlias = Callable[[Any], Request]
 """Makes the request of a case on a `Stage`."""
@@ -38,6 +38,7 @@ class Need(StrEnum):
     NO_AUTHORIZER = "no authorizer"
     LOGIN = "a login by SASL"
     NO_LOGIN = "no login by SASL"
+    PLAIN = "a login by PLAIN of its own"
     SCRAM = "users with SCRAM passwords"
     TOKENS = "delegation tokens"
     THREE_BROKERS = "three brokers"
@@ -75,6 +76,11 @@ class Case:
     def name(self) -> str:
         """The name by which reports and options know the case, such as "produce/no-topics"."""
         return f"{self.file}/{slug(self.title)}"
+
+    @property
+    def shown_versions(self) -> str:
+        """The versions as schemas have them, such as "0+" or "3,9,12-13"."""
+        return ",".join(map(_shown, self.versions))
 
     def has_version(self, version: int) -> bool:
         """Whether the case is played in a version of its API."""
@@ -164,6 +170,16 @@ class Book:
         )
         assert case.name not in {each.name for each in self.cases}, case.name
         self.cases.append(case)
+
+
+def _shown(versions: Versions) -> str:
+    if versions.last == LATEST:
+        return f"{versions.first}+"
+    return (
+        f"{versions.first}-{versions.last}"
+        if versions.last > versions.first
+        else str(versions.first)
+    )
 
 
 def slug(text: str) -> str:
