@@ -176,8 +176,13 @@ def _is_default(field: Field, value: Any) -> bool:
 
 
 def _is_broker_zero(field: Field, message: Message, names: Names) -> bool:
-    """Whether a field with its default names the broker 0: other fields of its versions are set."""
+    """Whether a field with its default names the broker 0: other fields of its versions are set.
+
+    Beside an error, no broker is named.
+    """
     if field.name not in _NODES or not names.is_broker(getattr(message, field.name)):
+        return False
+    if getattr(message, "error_code", 0):
         return False
     others = [each for each in message.fields if each.versions == field.versions]
     return any(not _is_default(each, getattr(message, each.name)) for each in others)
