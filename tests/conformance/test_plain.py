@@ -9,6 +9,7 @@ import pytest
 
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.conformance.plain import Names, paths, plain, records, shortened
+from wirekafka.protocol.find_coordinator import FindCoordinatorResponse
 from wirekafka.protocol.init_producer_id import InitProducerIdResponse
 from wirekafka.protocol.join_group import JoinGroupResponse
 from wirekafka.protocol.metadata import MetadataResponse
@@ -82,6 +83,18 @@ def test_brokers_of_any_number_read_the_same(names: Names) -> None:
 
     assert shown(1) == shown(1, 2) == [{"node_id": "a broker", "host": "h", "port": "a port"}]
     assert names.of("leader_id", 99) == 99
+
+
+def test_the_broker_zero_reads_as_the_others_where_it_is_named() -> None:
+    shown = [_coordinator_as_plain(node) for node in (0, 1)]
+    assert shown[0] == shown[1] == {"node_id": "a broker", "host": "h", "port": "a port"}
+    unset = FindCoordinatorResponse(coordinators=[])
+    assert plain(unset, Names({}, nodes=[0], ports=[])) == {}
+
+
+def _coordinator_as_plain(node: int) -> object:
+    answer = FindCoordinatorResponse(node_id=node, host="h", port=9092)
+    return plain(answer, Names({}, nodes=[0, 1], ports=[9092]))
 
 
 def test_times_near_now_are_about_now(names: Names) -> None:

@@ -6,6 +6,7 @@ v3: static members (KIP-345).
 from __future__ import annotations
 
 from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.group_access import check_group_id
 from wirekafka.apis.shared.registry import api
 from wirekafka.coordinator.groups import commands as group_commands
 from wirekafka.errors import Error, KafkaError
@@ -17,6 +18,7 @@ from wirekafka.security.acl import GROUP, READ
 async def heartbeat(request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
     """Renew the member's session; REBALANCE_IN_PROGRESS asks it to join again."""
     call.authorize(READ, GROUP, request.group_id)
+    check_group_id(request.group_id)
     try:
         await call.broker.groups.submit(
             request.group_id,

@@ -11,7 +11,7 @@ from uuid import UUID
 from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.coordinator.groups.commands import AssignorChoice, Join, Joined, JoinRefused
-from wirekafka.errors import KafkaError
+from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.join_group import JoinGroupRequest, JoinGroupResponse
 from wirekafka.security.acl import GROUP, READ
 
@@ -25,6 +25,8 @@ _SKIP_ASSIGNMENT_SINCE = 9
 async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
     """Join the group, and respond with its next generation once all members joined."""
     call.authorize(READ, GROUP, request.group_id)
+    if not request.group_id:
+        raise JoinRefused(Error.INVALID_GROUP_ID, request.member_id)
     version = call.version
     is_dynamic_newcomer = not request.member_id and request.group_instance_id is None
     joined: Joined = await call.broker.groups.submit(

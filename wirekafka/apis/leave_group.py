@@ -6,6 +6,7 @@ v3: several members, by instance id (KIP-345), v5: reasons (KIP-800).
 from __future__ import annotations
 
 from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.group_access import check_group_id
 from wirekafka.apis.shared.registry import api
 from wirekafka.coordinator.groups.commands import Leave, Leaver
 from wirekafka.errors import Error
@@ -19,6 +20,7 @@ _BATCH_SINCE = 3
 async def leave_group(request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
     """Remove the members; before v3 there is one, and its error is at the top level."""
     call.authorize(READ, GROUP, request.group_id)
+    check_group_id(request.group_id)
     is_batch = call.version >= _BATCH_SINCE
     leavers = (
         [Leaver(each.member_id, each.group_instance_id, each.reason) for each in request.members]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.group_access import check_group_id
 from wirekafka.apis.shared.registry import api
 from wirekafka.apis.shared.topic_access import topics_by_name
 from wirekafka.coordinator.groups.commands import DeleteOffsets
@@ -15,6 +16,7 @@ from wirekafka.security.acl import DELETE, GROUP, READ
 async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
     """Delete the offsets of topics that no member of the group subscribes to."""
     call.authorize(DELETE, GROUP, request.group_id)
+    check_group_id(request.group_id)
     kind = OffsetDeleteResponse.Topic
     topics, places, deleted = [], [], []
     for topic, known in zip(

@@ -6,6 +6,7 @@ v3: static members (KIP-345), v5: protocol check (KIP-559).
 from __future__ import annotations
 
 from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.group_access import check_group_id
 from wirekafka.apis.shared.registry import api
 from wirekafka.coordinator.groups.commands import Sync, Synced
 from wirekafka.errors import Error, KafkaError
@@ -23,6 +24,7 @@ async def sync_group(request: SyncGroupRequest, call: Call) -> SyncGroupResponse
     ):
         raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
     call.authorize(READ, GROUP, request.group_id)
+    check_group_id(request.group_id)
     synced: Synced = await call.broker.groups.submit(
         request.group_id,
         Sync(

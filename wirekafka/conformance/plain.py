@@ -85,6 +85,10 @@ class Names:
             return self._of_text(field, value)
         return value
 
+    def is_broker(self, value: Any) -> bool:
+        """Whether a value is the number of a broker."""
+        return isinstance(value, int) and value in self._nodes
+
     def numbered(self, kind: str, value: Any) -> str:
         """The name of a random value: its kind with a number."""
         known = self._random.setdefault(kind, {})
@@ -144,7 +148,11 @@ def _message(message: Message, names: Names) -> dict[str, Plain]:
     shown = {
         field.name: _field(field, getattr(message, field.name), names)
         for field in message.fields
-        if field.name not in VARYING and not _is_default(field, getattr(message, field.name))
+        if field.name not in VARYING
+        and (
+            not _is_default(field, getattr(message, field.name))
+            or _is_broker_zero(field, message, names)
+        )
     }
     return _with_name({name: each for name, each in shown.items() if each != {}}, message)
 
@@ -165,6 +173,19 @@ def _is_default(field: Field, value: Any) -> bool:
     if value is None and field.name.endswith("error_message"):
         return True
     return bool(field.part is None and value == field.default) or value == [] == field.default
+
+
+def _is_broker_zero(field: Field, message: Message, names: Names) -> bool:
+    """Whether a field with its default names the broker 0: other fields of its versions are set.
+
+    Beside an error, no broker is named.
+    """
+    if field.name not in _NODES or not names.is_broker(getattr(message, field.name)):
+        return False
+    if getattr(message, "error_code", 0):
+        return False
+    others = [each for each in message.fields if each.versions == field.versions]
+    return any(not _is_default(each, getattr(message, each.name)) for each in others)
 
 
 def _field(field: Field, value: Any, names: Names) -> Plain:

@@ -1,4 +1,4 @@
-"""The groups of a request that describes several, in the order of Kafka's responses."""
+"""The ids of groups in requests: what all brokers refuse, and the order of several."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Iterable
 
 from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.turns import Turns
+from wirekafka.errors import Error, KafkaError
 from wirekafka.security.acl import DESCRIBE, GROUP
+
+
+def check_group_id(group_id: str) -> None:
+    """Raise KafkaError for the empty id, which a broker refuses before it looks for the group."""
+    if not group_id:
+        raise KafkaError(Error.INVALID_GROUP_ID)
 
 
 async def describable(

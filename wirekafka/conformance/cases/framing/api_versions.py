@@ -115,7 +115,7 @@ for _version in (99, 32_767, -1):
 
 @BOOK.play("one version too new", versions="0", source="KIP-511")
 def _next(stage: Stage) -> None:
-    """The version after the newest one that is advertised."""
+    """The version after the newest that is advertised."""
     _unknown_version(stage, stage.target.versions[ApiVersionsRequest.key][1] + 1)
 
 

@@ -15,7 +15,7 @@ BOOK = Book(
     "framing and versions",
     ConformanceLevel.COMPLETE,
     "RequestHeader.json",
-    folder="framing",
+    folder="bad-frames",
 )
 _KEY = MetadataRequest.key
 _LARGEST = 2**31 - 1

@@ -26,7 +26,7 @@ BOOK = Book(
     "framing and versions",
     ConformanceLevel.CORE,
     "RequestHeader.json",
-    folder="framing",
+    folder="headers",
 )
 _OLD, _FLEXIBLE = 4, 9
 _BOTH = f"{_OLD},{_FLEXIBLE}"

@@ -23,6 +23,16 @@ _MOST_NULLS = 1
 _JOINING = frozenset({"ConsumerGroupHeartbeat", "ShareGroupHeartbeat"})
 """APIs whose request may make a member, which is to leave."""
 _LEAVES = -1
+_WORDS = {
+    "''": "of no letters",
+    "'t/\\n'": "with a line's end",
+    repr(bytes(16)): "of zeros",
+    repr(b"z" * 16): "of nothing known",
+    repr(b""): "of no bytes",
+    repr(b"\xff" * 5): "of five bytes",
+    "nan": "that is no number",
+}
+"""How titles have the values of fields."""
 
 
 def two_numbers(bits: int) -> tuple[int, ...]:
@@ -30,22 +40,7 @@ def two_numbers(bits: int) -> tuple[int, ...]:
     return -1, 2 ** (bits - 1) - 1
 
 
-def _books() -> Iterator[Book]:
-    for request in REQUESTS:
-        kind = type(request)
-        book = Book(
-            kind,
-            "hostile input",
-            ConformanceLevel.COMPLETE,
-            f"{kind.__name__}.json",
-            folder="hostile",
-        )
-        for each in _chosen(request):
-            _add(book, each)
-        yield book
-
-
-def _chosen(request: Request) -> Iterator[Variant]:
+def chosen(request: Request) -> Iterator[Variant]:
     """The variants of a request that are sent."""
     kind = type(request)
     version = kind.versions.last
@@ -59,18 +54,40 @@ def _chosen(request: Request) -> Iterator[Variant]:
             yield each
 
 
-def _may_be_null(request: Request) -> bool:
-    """Whether the codec writes a request in which a field is null."""
-    try:
-        request.encode(type(request).versions.last)
-    except (TypeError, AttributeError, ValueError):
-        return False
-    return True
+def of_run(value: Any, stage: Stage) -> Any:
+    """A request in which names of the run take the place of the names that stand for them."""
+    long_name = stage.name("long" * 75)
+    stage.call(long_name, "a long name")
+    known: dict[Any, Any] = {
+        TOPIC: stage.topic,
+        TOPIC_ID: stage.id_of(stage.topic),
+        MISSING: stage.name("missing"),
+        "nobody": stage.name("nobody"),
+        "t/\n": stage.name("/\n"),
+        LONG_NAME: long_name,
+    }
+    return _with_names(value, known)
+
+
+def _books() -> Iterator[Book]:
+    for request in REQUESTS:
+        kind = type(request)
+        book = Book(
+            kind,
+            "hostile input",
+            ConformanceLevel.COMPLETE,
+            f"{kind.__name__}.json",
+            folder="hostile",
+        )
+        for each in chosen(request):
+            _add(book, each)
+        yield book
 
 
 def _add(book: Book, variant: Variant) -> None:
     def play(stage: Stage) -> None:
-        request = _of_run(variant.request, stage)
+        """One value is replaced; whatever the answer is, the next request is served."""
+        request = of_run(variant.request, stage)
         answer = stage.ask(request, frame=encode_frame([frame(request, stage.version)]))
         if book.api in _JOINING and getattr(answer, "error_code", 1) == 0:
             stage.do(_leaving(request, answer))
@@ -84,23 +101,16 @@ def _title(label: str) -> str:
     """The label of a variant in words."""
     field, _, value = label.partition(" = ")
     number = value.replace("-", "minus ")
-    words = {"": label, "''": f"{field} of no letters", "'t/\\n'": f"{field} with a line's end"}
-    return words.get(value, f"{field} of {number}")
+    return f"{field} {_WORDS.get(value, f'of {number}')}" if value else label
 
 
-def _of_run(value: Any, stage: Stage) -> Any:
-    """A request in which names of the run take the place of the names that stand for them."""
-    long_name = stage.name("long" * 75)
-    stage.call(long_name, "a long name")
-    known: dict[Any, Any] = {
-        TOPIC: stage.topic,
-        TOPIC_ID: stage.id_of(stage.topic),
-        MISSING: stage.name("missing"),
-        "nobody": stage.name("nobody"),
-        "t/\n": stage.name("/\n"),
-        LONG_NAME: long_name,
-    }
-    return _with_names(value, known)
+def _may_be_null(request: Request) -> bool:
+    """Whether the codec writes a request in which a field is null."""
+    try:
+        request.encode(type(request).versions.last)
+    except (TypeError, AttributeError, ValueError):
+        return False
+    return True
 
 
 def _with_names(value: Any, known: dict[Any, Any]) -> Any:

@@ -71,7 +71,7 @@ def _pages(stage: Stage) -> None:
 
 @BOOK.play("topics in any order")
 def _sorted(stage: Stage) -> None:
-    """Topics are described by the order of their names, not by that of the request."""
+    """Topics are described by the order of their names, whatever the request has."""
     names = [stage.create(text) for text in ("b", "c", "a")]
     answer = stage.do(page(*names, limit=2))
     stage.note("topics", " ".join(each.name for each in answer.topics))

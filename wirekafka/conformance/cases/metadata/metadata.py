@@ -12,7 +12,6 @@ from wirekafka.protocol.create_partitions import CreatePartitionsRequest
 from wirekafka.protocol.metadata import MetadataRequest
 
 BOOK = Book(MetadataRequest, "metadata", ConformanceLevel.CORE, "MetadataRequest.json")
-_NO_ID = bytes(16)
 _MANY = 300
 _TOPIC = MetadataRequest.Topic
 _LONGEST_NAME = 249

@@ -63,18 +63,15 @@ def fresh_id() -> bytes:
 
 
 class PushingClient:
-    """A client with its subscription, and the error codes of what it sends."""
+    """A client with its subscription."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage, self.id, self.subscription_id = stage, fresh_id(), 0
-        self.codes: list[str] = []
 
     def play(self, steps: str) -> None:
         """Send requests by their names; what they answer is compared."""
         self.ask()
-        for step in steps.split(", "):
-            self._send(step)
-        self.stage.note(steps, " ".join(self.codes[1:]))
+        self.stage.note(steps, " ".join([self._send(step) for step in steps.split(", ")]))
 
     def ask(self) -> str:
         """Ask for the subscription; returns the error."""
@@ -82,7 +79,7 @@ class PushingClient:
         answer = self.stage.do(request, 0, by=OWN)
         if not answer.error_code:
             self.subscription_id = answer.subscription_id
-        return self._seen(answer)
+        return error_name(answer.error_code)
 
     def push(self, metrics: bytes = b"", codec: int = 0, **options: Any) -> str:
         """Push once; returns the error."""
@@ -95,26 +92,22 @@ class PushingClient:
         )
         for name, value in options.items():
             setattr(request, name, value)
-        return self._seen(self.stage.do(request, 0, by=OWN))
+        return error_name(self.stage.do(request, 0, by=OWN).error_code)
 
-    def _seen(self, answer: Any) -> str:
-        self.codes.append(error_name(answer.error_code))
-        return self.codes[-1]
-
-    def _send(self, step: str) -> None:
+    def _send(self, step: str) -> str:
         match step:
             case "ask":
-                self.ask()
+                return self.ask()
             case "push unknown":
-                self.push(subscription_id=self.subscription_id + 1)
+                return self.push(subscription_id=self.subscription_id + 1)
             case "push badly":
-                self.push(codec=UNKNOWN_CODEC)
+                return self.push(codec=UNKNOWN_CODEC)
             case "push much":
-                self.push(bytes((1 << 20) + 1))
+                return self.push(bytes((1 << 20) + 1))
             case "push garbage":
-                self.push(b"garbage", GZIP)
+                return self.push(b"garbage", GZIP)
             case "push last":
-                self.push(terminating=True)
+                return self.push(terminating=True)
             case _:
                 assert step == "push", step
-                self.push()
+                return self.push()
