@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.records.logs import OpenTransaction, at, note_log
+from wirekafka.conformance.cases.records.logs import ONE_SEGMENT, OpenTransaction, at, note_log
 from wirekafka.conformance.cases.records.requests import delete_records, fetch, list_offsets
 from wirekafka.conformance.stage import Stage, batch
 from wirekafka.protocol.delete_records import DeleteRecordsRequest
@@ -156,7 +156,7 @@ def _two(stage: Stage) -> None:
 @BOOK.play("of records of an open transaction", versions="2", level=ConformanceLevel.TRANSACTIONS)
 def _transaction(stage: Stage) -> None:
     """Deletion reaches up to the high watermark, whatever the transaction does."""
-    name = stage.create()
+    name = stage.create("", 1, **ONE_SEGMENT)
     producer = OpenTransaction(stage, name)
     producer.write()
     producer.write()

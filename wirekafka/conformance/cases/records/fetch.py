@@ -47,7 +47,7 @@ _POSITIONS: dict[str, tuple[Any, int]] = {
 for _title, (_log, _offset) in _POSITIONS.items():
     BOOK.ask(
         _title,
-        lambda s, log=_log, offset=_offset: fetch(s, log(s), offset, most=BATCH_BYTES + 20),
+        lambda s, log=_log, offset=_offset: fetch(s, log(s), offset, most=1),
         source="KIP-110" if "zstd" in _title else "",
     )
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from wirekafka.conformance.case import ConformanceLevel
 from wirekafka.conformance.cases.records.fetch import BOOK as _BOOK
-from wirekafka.conformance.cases.records.logs import BATCH_BYTES, OpenTransaction, settled, trim
+from wirekafka.conformance.cases.records.logs import (
+    BATCH_BYTES,
+    ONE_SEGMENT,
+    OpenTransaction,
+    settled,
+    trim,
+)
 from wirekafka.conformance.cases.records.requests import fetch
 from wirekafka.conformance.stage import Stage, batch
 
@@ -45,7 +51,7 @@ def _both(stage: Stage, name: str, offset: int = 0) -> None:
 @_BOOK.play("an open transaction", **_OPTIONS)
 def _open(stage: Stage) -> None:
     """Committed records end at the first record of an open transaction."""
-    name = stage.create()
+    name = stage.create("", 1, **ONE_SEGMENT)
     stage.produce(name, batch())
     producer = OpenTransaction(stage, name)
     producer.write()
@@ -60,7 +66,7 @@ def _open(stage: Stage) -> None:
 @_BOOK.play("an open transaction ahead of a finished one", **_OPTIONS)
 def _two(stage: Stage) -> None:
     """A transaction that is over is hidden while an earlier one is open."""
-    name = stage.create()
+    name = stage.create("", 1, **ONE_SEGMENT)
     first, second = OpenTransaction(stage, name, "a"), OpenTransaction(stage, name, "b")
     first.write()
     second.write()
@@ -73,7 +79,7 @@ def _two(stage: Stage) -> None:
 @_BOOK.play("a transaction without records", **_OPTIONS)
 def _none(stage: Stage) -> None:
     """A partition that was added to a transaction, and not written to, gets its marker."""
-    name = stage.create()
+    name = stage.create("", 1, **ONE_SEGMENT)
     producer = OpenTransaction(stage, name)
     producer.begin()
     _both(stage, name)
@@ -84,7 +90,7 @@ def _none(stage: Stage) -> None:
 @_BOOK.play("an aborted transaction over several batches", **_OPTIONS)
 def _several(stage: Stage) -> None:
     """An aborted transaction is listed once, wherever in it the reader is."""
-    name = stage.create()
+    name = stage.create("", 1, **ONE_SEGMENT)
     producer = OpenTransaction(stage, name)
     for _ in range(3):
         producer.write()
@@ -98,7 +104,7 @@ def _several(stage: Stage) -> None:
 @_BOOK.play("an aborted transaction whose records are deleted", **_OPTIONS)
 def _deleted(stage: Stage) -> None:
     """Deleting records of an aborted transaction leaves the rest of it aborted."""
-    name = stage.create()
+    name = stage.create("", 1, **ONE_SEGMENT)
     producer = OpenTransaction(stage, name)
     producer.write()
     producer.write()

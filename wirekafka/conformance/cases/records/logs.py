@@ -24,6 +24,8 @@ TIMES = (
 )
 """The timestamps of the batches of `timed`, in ms after TIME_MS: 18 records."""
 BATCH_BYTES = len(batch())
+ONE_SEGMENT = {"segment_ms": "315360000000"}
+"""Markers have the time of their append, years after the records, and begin no segment."""
 CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
 
 
@@ -118,7 +120,7 @@ def settled(stage: Stage) -> str:
     Committed at 0 to 2, marker 3; without a transaction 4 to 6; aborted at 7 to 9, marker 10;
     another producer's aborted 11 to 13, marker 14; committed 15 to 17, marker 18.
     """
-    return stage.shared("settled", _fill_settled)
+    return stage.shared("settled", _fill_settled, **ONE_SEGMENT)
 
 
 def _fill_settled(stage: Stage, name: str) -> None:
