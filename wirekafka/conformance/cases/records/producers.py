@@ -9,6 +9,8 @@ from wirekafka.conformance.cases.records.logs import OpenTransaction, trim
 from wirekafka.conformance.cases.records.produce import BOOK as _BOOK
 from wirekafka.conformance.cases.records.requests import fetch, list_offsets, produce_all
 from wirekafka.conformance.stage import Stage, batch
+from wirekafka.errors import Error
+from wirekafka.protocol.produce import ProduceRequest
 
 _LAST = 2**31 - 1
 """The largest sequence; 0 follows."""
@@ -153,8 +155,15 @@ def _after_end(stage: Stage) -> None:
     producer.write()
     producer.end(committed=True)
     request = stage.produce_request(name, producer.records(), transactional_id=producer.id)
+    # Until the coordinator has noted the end, the client is only asked to retry.
+    stage.until(lambda: _error(stage, request) != Error.NOT_ENOUGH_REPLICAS, "the end of it")
     stage.ask(request)
     stage.ask(list_offsets(name, -1), 6)
+
+
+def _error(stage: Stage, request: ProduceRequest) -> int:
+    answer = stage.do(request)
+    return int(answer.responses[0].partition_responses[0].error_code)
 
 
 @_BOOK.play(
