@@ -127,7 +127,8 @@ def _message(message: Message, names: Names) -> dict[str, Plain]:
     shown = {
         field.name: _field(field, getattr(message, field.name), names)
         for field in message.fields
-        if field.name not in VARYING and not _is_default(field, getattr(message, field.name))
+        if field.name not in VARYING
+        and (_is_producer(field, message) or not _is_default(field, getattr(message, field.name)))
     }
     return _with_name({name: each for name, each in shown.items() if each != {}}, message)
 
@@ -141,6 +142,12 @@ def _with_name(shown: dict[str, Plain], message: Message) -> dict[str, Plain]:
     return {named if name == "topic_id" else name: each for name, each in shown.items()} | {
         named: id.removeprefix(_ID_OF)
     }
+
+
+def _is_producer(field: Field, message: Message) -> bool:
+    """Whether a field has the id of a producer, which may be 0, as a default value may."""
+    value: Any = getattr(message, field.name)
+    return field.name == "producer_id" and value == 0 and not getattr(message, "error_code", 0)
 
 
 def _is_default(field: Field, value: Any) -> bool:
