@@ -9,6 +9,7 @@ from wirekafka.conformance.case import Book, ConformanceLevel, Make
 from wirekafka.conformance.cases.records.logs import (
     BATCH_BYTES,
     compressed,
+    end_of,
     emptied,
     rolled,
     several,
@@ -210,6 +211,7 @@ def _created_again(stage: Stage) -> None:
         return True
 
     stage.until(is_created, "the topic again")
+    stage.until(lambda: end_of(stage, name) == 0, "the new log")
     request = fetch(stage, name)
     stage.ask(request)
     request.topics[0].topic_id = old

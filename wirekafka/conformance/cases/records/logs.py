@@ -198,12 +198,12 @@ class OpenTransaction:
 
     def end(self, *, committed: bool) -> None:
         """Commit or abort, and wait until the marker is in the log."""
-        before = _end(self.stage, self.topic)
-        self.ask_for_end(committed=committed)
-        self.stage.until(lambda: _end(self.stage, self.topic) > before, "a marker")
+        before = end_of(self.stage, self.topic)
+        self.ask_forend_of(committed=committed)
+        self.stage.until(lambda: end_of(self.stage, self.topic) > before, "a marker")
         self._is_open = False
 
-    def ask_for_end(self, *, committed: bool) -> None:
+    def ask_forend_of(self, *, committed: bool) -> None:
         """Commit or abort without waiting for the marker. Raises PreparationFailed."""
         request = EndTxnRequest(
             transactional_id=self.id,
@@ -228,7 +228,8 @@ def _unless_busy(answer: object) -> object:
     raise PreparationFailed(f"{type(answer).__name__}: {Error.of(error).name}")
 
 
-def _end(stage: Stage, name: str) -> int:
+def end_of(stage: Stage, name: str) -> int:
+    """The high watermark of partition 0."""
     answer = stage.do(list_offsets(name, -1), 6)
     return int(answer.topics[0].partitions[0].offset)
 
