@@ -9,7 +9,7 @@ from wirekafka.conformance.case import Book, ConformanceLevel, Make
 from wirekafka.conformance.cases.records.logs import (
     BATCH_BYTES,
     compressed,
-    end_of,
+    delete_topic,
     emptied,
     rolled,
     several,
@@ -18,7 +18,7 @@ from wirekafka.conformance.cases.records.logs import (
     trimmed,
 )
 from wirekafka.conformance.cases.records.requests import fetch, fetch_all, part
-from wirekafka.conformance.stage import TIME_MS, UNKNOWN_ID, PreparationFailed, Stage, batch
+from wirekafka.conformance.stage import TIME_MS, UNKNOWN_ID, Stage, batch
 from wirekafka.protocol.fetch import FetchRequest
 
 BOOK = Book(FetchRequest, "fetch", ConformanceLevel.CORE, "FetchRequest.json")
@@ -199,19 +199,8 @@ def _created_again(stage: Stage) -> None:
     name = stage.create()
     stage.produce(name, batch())
     old = stage.id_of(name)
-    stage.delete(name)
-
-    def is_created() -> bool:
-        try:
-            stage.create()
-        except PreparationFailed as error:
-            if "TOPIC_ALREADY_EXISTS" not in str(error):
-                raise
-            return False
-        return True
-
-    stage.until(is_created, "the topic again")
-    stage.until(lambda: end_of(stage, name) == 0, "the new log")
+    delete_topic(stage, name)
+    stage.create()
     request = fetch(stage, name)
     stage.ask(request)
     request.topics[0].topic_id = old

@@ -144,6 +144,17 @@ def trim(stage: Stage, name: str, offset: int) -> None:
         raise PreparationFailed(f"DeleteRecords: {Error.of(error).name}")
 
 
+def delete_topic(stage: Stage, name: str) -> None:
+    """Delete a topic, and wait until its leader no longer knows it."""
+    stage.delete(name)
+
+    def is_gone() -> bool:
+        answer = stage.do(fetch(stage, name), 12)
+        return bool(answer.responses[0].partitions[0].error_code)
+
+    stage.until(is_gone, f"the end of {name}")
+
+
 class OpenTransaction:
     """A producer of transactions on partition 0 of one topic."""
 
