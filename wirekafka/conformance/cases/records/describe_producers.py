@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.records.logs import OpenTransaction, settled, trim
+from wirekafka.conformance.cases.records.logs import OwnTransaction, settled, trim
 from wirekafka.conformance.stage import Stage, batch
 from wirekafka.protocol.describe_producers import DescribeProducersRequest
 
@@ -123,7 +123,7 @@ def _transaction(stage: Stage) -> None:
     """The first offset of an open transaction is shown, and is gone with the marker."""
     name = stage.create()
     stage.produce(name, batch())
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.begin()
     stage.ask(_ask((name, [0])))
     producer.write()

@@ -7,7 +7,7 @@ from wirekafka.conformance.cases.records.fetch import BOOK as _BOOK
 from wirekafka.conformance.cases.records.logs import (
     BATCH_BYTES,
     ONE_SEGMENT,
-    OpenTransaction,
+    OwnTransaction,
     settled,
     trim,
 )
@@ -53,7 +53,7 @@ def _open(stage: Stage) -> None:
     """Committed records end at the first record of an open transaction."""
     name = stage.create("", 1, **ONE_SEGMENT)
     stage.produce(name, batch())
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.write()
     stage.produce(name, batch())
     _both(stage, name)
@@ -67,7 +67,7 @@ def _open(stage: Stage) -> None:
 def _two(stage: Stage) -> None:
     """A transaction that is over is hidden while an earlier one is open."""
     name = stage.create("", 1, **ONE_SEGMENT)
-    first, second = OpenTransaction(stage, name, "a"), OpenTransaction(stage, name, "b")
+    first, second = OwnTransaction(stage, name, "a"), OwnTransaction(stage, name, "b")
     first.write()
     second.write()
     second.end(committed=True)
@@ -80,7 +80,7 @@ def _two(stage: Stage) -> None:
 def _none(stage: Stage) -> None:
     """A partition that was added to a transaction, and not written to, gets its marker."""
     name = stage.create("", 1, **ONE_SEGMENT)
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.begin()
     _both(stage, name)
     producer.end(committed=True)
@@ -91,7 +91,7 @@ def _none(stage: Stage) -> None:
 def _several(stage: Stage) -> None:
     """An aborted transaction is listed once, wherever in it the reader is."""
     name = stage.create("", 1, **ONE_SEGMENT)
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     for _ in range(3):
         producer.write()
         stage.produce(name, batch())
@@ -105,7 +105,7 @@ def _several(stage: Stage) -> None:
 def _deleted(stage: Stage) -> None:
     """Deleting records of an aborted transaction leaves the rest of it aborted."""
     name = stage.create("", 1, **ONE_SEGMENT)
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.write()
     producer.write()
     producer.end(committed=False)

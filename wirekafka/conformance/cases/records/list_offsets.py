@@ -6,7 +6,7 @@ from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
 from wirekafka.conformance.cases.records.logs import (
-    OpenTransaction,
+    OwnTransaction,
     at,
     compressed,
     emptied,
@@ -176,7 +176,7 @@ def _transaction(stage: Stage) -> None:
     """For readers of committed records, a log ends where the first open transaction begins."""
     name = stage.create()
     stage.produce(name, batch(2))
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.write()
     for isolation in (0, 1):
         stage.ask(list_offsets(name, -1, isolation=isolation))

@@ -124,7 +124,7 @@ def settled(stage: Stage) -> str:
 
 
 def _fill_settled(stage: Stage, name: str) -> None:
-    first, second = OpenTransaction(stage, name, "a"), OpenTransaction(stage, name, "b")
+    first, second = OwnTransaction(stage, name, "a"), OwnTransaction(stage, name, "b")
     first.write()
     first.end(committed=True)
     stage.produce(name, batch())
@@ -155,7 +155,7 @@ def delete_topic(stage: Stage, name: str) -> None:
     stage.until(is_gone, f"the end of {name}")
 
 
-class OpenTransaction:
+class OwnTransaction:
     """A producer of transactions on partition 0 of one topic."""
 
     def __init__(self, stage: Stage, topic: str, text: str = "transaction") -> None:
@@ -210,11 +210,11 @@ class OpenTransaction:
     def end(self, *, committed: bool) -> None:
         """Commit or abort, and wait until the marker is in the log."""
         before = end_of(self.stage, self.topic)
-        self.ask_forend_of(committed=committed)
+        self.ask_for_end(committed=committed)
         self.stage.until(lambda: end_of(self.stage, self.topic) > before, "a marker")
         self._is_open = False
 
-    def ask_forend_of(self, *, committed: bool) -> None:
+    def ask_for_end(self, *, committed: bool) -> None:
         """Commit or abort without waiting for the marker. Raises PreparationFailed."""
         request = EndTxnRequest(
             transactional_id=self.id,

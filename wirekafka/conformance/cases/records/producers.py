@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wirekafka.conformance.case import ConformanceLevel, Play
-from wirekafka.conformance.cases.records.logs import OpenTransaction, trim
+from wirekafka.conformance.cases.records.logs import OwnTransaction, trim
 from wirekafka.conformance.cases.records.produce import BOOK as _BOOK
 from wirekafka.conformance.cases.records.requests import fetch, list_offsets, produce_all
 from wirekafka.conformance.stage import Stage, batch
@@ -133,7 +133,7 @@ def _other_records(stage: Stage) -> None:
 def _transaction(stage: Stage) -> None:
     """Batches of an open transaction are appended, and a retry of one is recognized."""
     name = stage.create()
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.begin()
     records = producer.records()
     for each in (records, producer.records(), records):
@@ -151,7 +151,7 @@ def _transaction(stage: Stage) -> None:
 def _after_end(stage: Stage) -> None:
     """Without the partition in a transaction again, the batch is refused."""
     name = stage.create()
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.write()
     producer.end(committed=True)
     request = stage.produce_request(name, producer.records(), transactional_id=producer.id)
@@ -175,7 +175,7 @@ def _error(stage: Stage, request: ProduceRequest) -> int:
 def _not_transactional(stage: Stage) -> None:
     """A producer with an open transaction appends a batch that is not part of it."""
     name = stage.create()
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.write()
     records = _by(3, producer.producer_id, producer.epoch)
     stage.ask(stage.produce_request(name, records))
@@ -191,10 +191,10 @@ def _not_transactional(stage: Stage) -> None:
 def _fenced(stage: Stage) -> None:
     """A producer whose transactional id was taken over is fenced."""
     name = stage.create()
-    first = OpenTransaction(stage, name)
+    first = OwnTransaction(stage, name)
     first.write()
     first.end(committed=True)
-    second = OpenTransaction(stage, name)
+    second = OwnTransaction(stage, name)
     second.write()
     second.end(committed=True)
     stage.ask(stage.produce_request(name, first.records(), transactional_id=first.id))
