@@ -120,7 +120,7 @@ def settled(stage: Stage) -> str:
     Committed at 0 to 2, marker 3; without a transaction 4 to 6; aborted at 7 to 9, marker 10;
     another producer's aborted 11 to 13, marker 14; committed 15 to 17, marker 18.
     """
-    return stage.shared("settled", _fill_settled, **ONE_SEGMENT)
+    return stage.shared("settled", _fill_settled, 1, **ONE_SEGMENT)
 
 
 def _fill_settled(stage: Stage, name: str) -> None:

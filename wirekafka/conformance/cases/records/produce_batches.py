@@ -8,7 +8,7 @@ from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.conformance.cases.records.batches import body_of, forged, holding
 from wirekafka.conformance.cases.records.logs import CODECS, at, note_log
 from wirekafka.conformance.cases.records.produce import BOOK as _BOOK
-from wirekafka.conformance.cases.records.requests import fetch
+from wirekafka.conformance.cases.records.requests import fetch, made_by
 from wirekafka.conformance.stage import TIME_MS, Stage, batch
 
 _GOOD = batch()
@@ -150,6 +150,8 @@ def _nothing(stage: Stage, name: str) -> None:
 for _title, _records in _refused().items():
     _BOOK.ask(
         f"refused: {_title}",
-        lambda s, records=_records: s.produce_request(s.shared("refused", _nothing), records),
+        made_by(
+            lambda s, records: s.produce_request(s.shared("refused", _nothing), records), _records
+        ),
         source="KIP-98",
     )
