@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 from wirekafka.conformance.case import ConformanceLevel, Play
 from wirekafka.conformance.cases.records.logs import OwnTransaction, trim
@@ -198,3 +199,42 @@ def _fenced(stage: Stage) -> None:
     second.write()
     second.end(committed=True)
     stage.ask(stage.produce_request(name, first.records(), transactional_id=first.id))
+
+
+for _seed in (1, 2, 3):
+
+    @_play(f"sequences and epochs in any order, seed {_seed}")
+    def _any_order(stage: Stage, seed: int = _seed) -> None:
+        """Four producers in any order: retries, gaps, later and earlier epochs."""
+        name, random = stage.create(), Random(seed)  # noqa: S311  # The same each time.
+        after: dict[int, tuple[int, int]] = {}
+        sent: list[bytes] = []
+        answers = []
+        for number in range(80):
+            producer = 5000 + random.randrange(4)
+            epoch, sequence = after.get(producer, (0, random.choice([0, 7, _LAST - 2])))
+            count = random.choice([1, 1, 2, 5])
+            choice = random.randrange(10)
+            if choice < 2 and sent:
+                records = random.choice(sent[-12:])
+            else:
+                epoch, sequence = _strayed(random, choice, epoch, sequence)
+                records = _by(sequence, producer, epoch, count)
+            answer = stage.do(stage.produce_request(name, records))
+            part = answer.responses[0].partition_responses[0]
+            answers.append(f"{number:02} {Error.of(part.error_code).name} {part.base_offset}")
+            if part.error_code == Error.NONE and records not in sent:
+                after[producer] = epoch, (sequence + count) & _LAST
+                sent.append(records)
+        stage.note("answers", answers)
+
+
+def _strayed(random: Random, choice: int, epoch: int, sequence: int) -> tuple[int, int]:
+    """The next epoch and sequence of a producer, or others."""
+    if choice == 2:
+        return epoch, (sequence + random.choice([1, 2, -1])) & _LAST
+    if choice == 3:
+        return epoch + 1, random.choice([0, 0, 3])
+    if choice == 4:
+        return max(epoch - 1, 0), sequence
+    return epoch, sequence
