@@ -81,11 +81,6 @@ DIFFERENCES = (
         r"topology.epoch = -\d+|(topology.subtopologies|task_(end_)?offsets) with an element twice",
         "regular expressions for source topics are looked at later",
     ),
-    Difference(
-        "filled ListOffsets|list offsets",
-        "topics with an element twice",
-        "Kafka calls partitions invalid that are named twice; here only within one topic",
-    ),
     # At controllers.
     Difference(
         "filled Fetch",

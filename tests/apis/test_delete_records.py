@@ -81,3 +81,14 @@ def test_a_partition_named_twice_has_one_result(log: InProcessBroker) -> None:
     )
     [answer] = log.call(request, 2).topics[0].partitions
     assert (answer.error_code, answer.low_watermark) == (0, 2)
+
+
+def test_a_topic_requested_twice_is_answered_once(log: InProcessBroker) -> None:
+    asked = [Partition(partition_index=index, offset=1) for index in (0, 1)]
+    topics = [Topic(name="t", partitions=[each]) for each in asked]
+    request = DeleteRecordsRequest(timeout_ms=1000, topics=[*topics, Topic(name="empty")])
+    [topic] = log.call(request, 2).topics
+    assert [(each.partition_index, each.error_code) for each in topic.partitions] == [
+        (0, 0),
+        (1, 3),
+    ]

@@ -400,6 +400,18 @@ def test_read_committed_stops_at_the_last_stable_offset(kafka: InProcessBroker) 
     assert (uncommitted.last_stable_offset, uncommitted.aborted_transactions) == (2, None)
 
 
+def test_the_last_stable_offset_is_not_far_below_a_log_start(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    transact(kafka, 7, b"a", b"b")
+    transact(kafka, 8, b"c", b"d", b"e")
+    kafka.partition("t").delete_records(3)
+    found = only(fetch(kafka, ("t", 0, 3), isolation_level=1))
+    assert (found.log_start_offset, found.last_stable_offset) == (3, 2), "its batch begins at 2"
+    assert not found.records
+    kafka.partition("t").delete_records(5)
+    assert only(fetch(kafka, ("t", 0, 5), isolation_level=1)).last_stable_offset == 5
+
+
 def test_an_unknown_isolation_level_is_an_unknown_server_error(kafka: InProcessBroker) -> None:
     kafka.create("t")
     response = fetch(kafka, ("t", 0, 0), isolation_level=5)
@@ -460,6 +472,19 @@ def test_forgotten_topics_leave_the_session(kafka: InProcessBroker) -> None:
         kafka, session_id, 1, forgotten_topics_data=[Forgotten(topic="t", partitions=[0])]
     )
     assert only(response).partition_index == 1
+
+
+def test_a_session_knows_the_topic_of_an_id_that_was_deleted(kafka: InProcessBroker) -> None:
+    topic_id = kafka.create("t")
+    session_id = session(kafka, 0, 0, (topic_id, 0, 0), version=13).session_id
+
+    async def delete() -> None:
+        await kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")]))
+
+    run(delete())
+    for epoch in (1, 2):
+        assert only(session(kafka, session_id, epoch, version=13)).error_code == 3
+    assert only(fetch(kafka, (topic_id, 0, 0), version=13)).error_code == 100
 
 
 def test_a_waiting_fetch_of_a_session_is_woken_too(kafka: InProcessBroker) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
+from wirekafka.codec.record import Record, encode_batch
 from wirekafka.protocol.list_offsets import ListOffsetsRequest
 from wirekafka.replication.partition.partition import Leadership
 
@@ -173,6 +174,26 @@ def test_a_partition_requested_twice_is_an_invalid_request_42(log: InProcessBrok
     )
     [answer] = response.topics[0].partitions
     assert fields(answer) == (42, -1, -1, -1)
+
+
+def test_a_topic_requested_twice_is_answered_once(log: InProcessBroker) -> None:
+    first, second = Partition(partition_index=0, timestamp=-1), Partition(partition_index=1)
+    empty = Topic(name="empty", partitions=[])
+    topics = [Topic(name="t", partitions=[first]), empty, Topic(name="t", partitions=[second])]
+    [topic] = log.call(ListOffsetsRequest(replica_id=-1, topics=topics), 7).topics
+    assert [each.error_code for each in topic.partitions] == [0, 3]
+    topics = [Topic(name="t", partitions=[first]), Topic(name="t", partitions=[first])]
+    [topic] = log.call(ListOffsetsRequest(replica_id=-1, topics=topics), 7).topics
+    assert [each.error_code for each in topic.partitions] == [42]
+
+
+def test_the_first_record_is_the_newest_where_none_has_a_timestamp(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    assert fields(list_offset(kafka, -3)) == (0, -1, -1, -1)
+    for _ in range(2):
+        records = encode_batch([Record(timestamp=-1, value=b"v")] * 2)
+        kafka.partition("t").leader.append_from_client(records, 1, kafka.clock.now_ms())
+    assert fields(list_offset(kafka, -3)) == (0, -1, 0, 0)
 
 
 def test_the_log_keeps_its_timestamps_over_a_restart(

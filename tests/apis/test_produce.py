@@ -109,6 +109,17 @@ def test_each_partition_has_its_own_result(kafka: InProcessBroker) -> None:
     ] == [("a", [(0, 0), (1, 0), (2, 3)]), ("nope", [(0, 3)])]
 
 
+def test_of_two_batches_for_a_partition_the_last_is_appended(kafka: InProcessBroker) -> None:
+    kafka.create("t", partitions=2)
+    parts = [Data(index=index, records=batch(value)) for index, value in ((0, b"a"), (1, b"b"))]
+    again = [Data(index=0, records=batch(b"c"))]
+    topics = [Topic(name=name, partition_data=data) for name, data in (("t", parts), ("t", again))]
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[*topics, Topic(name="empty")])
+    [topic] = kafka.call(request, 9).responses
+    assert [(each.index, each.error_code) for each in topic.partition_responses] == [(0, 0), (1, 0)]
+    assert stored(kafka) == [(0, b"c")]
+
+
 def test_acks_0_gets_no_response(kafka: InProcessBroker) -> None:
     kafka.create("t")
     exchange = kafka.begin(produce_request(batch(b"a"), acks=0), 9)

@@ -26,13 +26,15 @@ Topic = ProduceRequest.TopicProduceData
 Data = Topic.PartitionProduceData
 VERSIONS = range(ProduceRequest.versions.first, ProduceRequest.versions.last + 1)
 LARGE = batch(bytes(20_000))
+GOOD = 60
+"""The batches of `many` that are accepted, each for a partition of its own."""
 
 
 @pytest.fixture
 def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker]:
     broker = InProcessBroker(tmp_path, manual_clock)
-    broker.create("a", partitions=2)
-    broker.create("b", partitions=2)
+    broker.create("a", partitions=GOOD + 1)
+    broker.create("b", partitions=GOOD + 1)
     yield broker
     broker.stop()
 
@@ -98,8 +100,21 @@ def test_responses_to_many_partitions_are_those_of_a_request_that_is_served_at_o
     assert [without_name(each) for each in divided.responses] == [
         without_name(each) for each in whole.responses
     ]
-    assert sum(not each.error_code for each in partitions(divided)) == 600
-    assert kafka.partition("a").log.end_offset == kafka.partition("b").log.end_offset == 300
+    assert sum(not each.error_code for each in partitions(divided)) == GOOD
+    assert kafka.partition("a").log.end_offset == kafka.partition("b").log.end_offset == 1
+
+
+def test_of_many_batches_the_last_for_a_partition_counts(kafka: InProcessBroker) -> None:
+    made = many(kafka, "a", 1)
+    made.topic_data[0].partition_data.append(Data(index=0, records=batch(b"v", b"w")))
+    again = [Data(index=GOOD, records=batch(b"v"))]
+    id = kafka.broker.image.topics["a"].id
+    made.topic_data += [topic("empty"), Topic(name="a", topic_id=id, partition_data=again)]
+    answer = served(Pipeline(), made, 9, Call(kafka.broker))
+    assert [each.name for each in answer.responses] == ["a", "unknown"]
+    assert len(answer.responses[0].partition_responses) == GOOD + 700 + 1
+    assert kafka.partition("a").log.end_offset == 2
+    assert kafka.partition("a", GOOD).log.end_offset == 1
 
 
 def test_many_partitions_with_acks_0_get_no_response(kafka: InProcessBroker) -> None:
@@ -114,7 +129,7 @@ def secured(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBrok
     broker = InProcessBroker(
         tmp_path, manual_clock, authorizer_class_name=STANDARD_AUTHORIZER, super_users="User:admin"
     )
-    broker.create("a", partitions=2)
+    broker.create("a", partitions=GOOD + 1)
     broker.create("secret")
     acl = CreateAclsRequest.AclCreation(
         resource_type=TOPIC,
@@ -136,7 +151,7 @@ def test_many_partitions_are_authorized_by_their_topic(
 ) -> None:
     sent = many(secured, "a", 1)
     secret = secured.broker.image.topics["secret"].id
-    hidden = [Data(index=0, records=batch(b"v")) for _ in range(300)]
+    hidden = [Data(index=index, records=batch(b"v")) for index in range(300)]
     sent.topic_data.insert(1, Topic(name="secret", topic_id=secret, partition_data=hidden))
     response = served(Pipeline(), sent, version, Call(secured.broker))
     errors = [
@@ -145,9 +160,9 @@ def test_many_partitions_are_authorized_by_their_topic(
     refused = {Error.TOPIC_AUTHORIZATION_FAILED}
     unknown = refused if version < 13 else {Error.UNKNOWN_TOPIC_ID}
     assert errors[1:3] == [refused, unknown]
-    assert errors[0] == {Error.NONE, Error.UNKNOWN_TOPIC_OR_PARTITION}
+    assert errors[0] == {Error.NONE, Error.UNKNOWN_TOPIC_OR_PARTITION, Error.INVALID_RECORD}
     assert len(response.responses[1].partition_responses) == 300
-    assert secured.partition("a").log.end_offset == 300
+    assert secured.partition("a").log.end_offset == 1
     assert secured.partition("secret").log.end_offset == 0
 
 
@@ -168,16 +183,16 @@ def test_nothing_is_appended_where_one_of_many_batches_has_a_forbidden_transacti
 
 
 def many(kafka: InProcessBroker, name: str, acks: int) -> ProduceRequest:
-    """Batches of two partitions, of partitions that are not there, and of an unknown topic."""
+    """Good batches, batches of partitions that are not there, no batch, and an unknown topic."""
     known = kafka.broker.image.topics[name].id
     records = batch(b"v")
-    good = [Data(index=index % 2, records=records) for index in range(600)]
-    bad = [Data(index=7, records=records) for _ in range(200)]
-    unknown = [Data(index=0, records=None) for _ in range(MOST_BATCHES)]
+    good = [Data(index=index, records=records) for index in range(GOOD)]
+    bad = [Data(index=1000 + index, records=records) for index in range(700)]
+    unknown = [Data(index=index, records=None) for index in range(MOST_BATCHES)]
+    empty = Data(index=GOOD, records=b"")
     return request(
-        Topic(name=name, topic_id=known, partition_data=good + bad),
+        Topic(name=name, topic_id=known, partition_data=[*good, *bad, empty]),
         Topic(name="unknown", topic_id=b"u" * 16, partition_data=unknown),
-        Topic(name=name, topic_id=known, partition_data=[Data(index=0, records=b"")]),
         acks=acks,
     )
 

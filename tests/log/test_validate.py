@@ -371,6 +371,11 @@ def test_a_wrong_maximum_timestamp_is_corrected() -> None:
         assert stored(forged(single, max_timestamp=maximum)) == stored(single)
 
 
+def test_a_maximum_timestamp_below_minus_1_becomes_minus_1() -> None:
+    for timestamps in ((-5,), (-5, -7)):
+        assert read_header(stored(batch_at(*timestamps))).max_timestamp == -1
+
+
 def test_log_append_time_stamps_without_touching_the_records() -> None:
     for codec in Codec:
         sent = batch_of(30, compression=codec)
@@ -397,6 +402,16 @@ def test_a_client_may_not_claim_log_append_time_for_such_a_topic() -> None:
         f"Invalid timestamp type in message DefaultRecord(offset=0, timestamp={NOW + 2}, key=1"
         " bytes, value=2 bytes). Producer should not set timestamp type to LogAppendTime.",
     )
+
+
+def test_a_compressed_record_that_claims_log_append_time_is_named_as_kafka_names_it() -> None:
+    packed = forged(batch_of(1, compression=Codec.GZIP), attributes=8 | Codec.GZIP)
+    for codec, kind in (
+        ("producer", " PartialDefaultRecord("),
+        ("uncompressed", " DefaultRecord("),
+    ):
+        config = APPEND_TIME.changed(compression_type=codec)
+        assert kind in refusal(packed, config).record_errors[0][1]
 
 
 def test_on_a_create_time_topic_the_log_append_time_bit_is_cleared() -> None:

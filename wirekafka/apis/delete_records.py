@@ -25,13 +25,15 @@ async def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRec
     may_delete = await turns.authorized(call, DELETE, TOPIC, names)
     deleting: list[_Deleting] = []
     response = DeleteRecordsResponse()
+    by_topic: dict[str, dict[int, DeleteRecordsRequest.Topic.Partition]] = {}
     for topic in request.topics:
-        requested = {each.partition_index: each for each in topic.partitions}
-        delete = _delete if topic.name in may_delete else _refuse
-        partitions = await turns.map(
-            partial(delete, topic.name, call, deleting), requested.values()
-        )
-        response.topics.append(_TopicResult(name=topic.name, partitions=partitions))
+        for each in topic.partitions:
+            by_topic.setdefault(topic.name, {})[each.partition_index] = each
+        await turns.step()
+    for name, requested in by_topic.items():
+        delete = _delete if name in may_delete else _refuse
+        partitions = await turns.map(partial(delete, name, call, deleting), requested.values())
+        response.topics.append(_TopicResult(name=name, partitions=partitions))
         await turns.step()
     waiting = [each for each in deleting if not each.settle()]
     return await _delete_everywhere(request, response, waiting, call) if waiting else response

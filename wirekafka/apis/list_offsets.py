@@ -50,17 +50,20 @@ async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsRe
         name in may_describe for name in names
     ):
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
+    by_topic: dict[str, dict[int, list[_Requested]]] = {}
     for topic in request.topics:
         await turns.step()
         if topic.name not in may_describe:
             responses.append(_failed_topic(topic, Error.TOPIC_AUTHORIZATION_FAILED))
             continue
-        by_index: dict[int, list[_Requested]] = {}
         for requested in topic.partitions:
+            by_index = by_topic.setdefault(topic.name, {})
             by_index.setdefault(requested.partition_index, []).append(requested)
-        answer = partial(_answer, topic.name, _Finding(request, call, remote))
+    for name, by_index in by_topic.items():
+        await turns.step()
+        answer = partial(_answer, name, _Finding(request, call, remote))
         partitions = await turns.map(answer, by_index.values())
-        responses.append(_TopicResponse(name=topic.name, partitions=partitions))
+        responses.append(_TopicResponse(name=name, partitions=partitions))
     response = ListOffsetsResponse(topics=responses)
     return await _with_remote(response, remote) if remote else response
 

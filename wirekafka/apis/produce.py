@@ -55,6 +55,9 @@ _PartitionResponse = _TopicResponse.PartitionProduceResponse
 _RecordError = _PartitionResponse.BatchIndexAndErrorMessage
 _Delayed: TypeAlias = tuple[_TopicData, _PartitionData, list[_PartitionResponse], int]
 
+_ByTopic: TypeAlias = dict[tuple[str, bytes], dict[int, _PartitionData]]
+"""The partitions of a request by the name and the id of their topic, and by index."""
+
 _ALL, _NONE = -1, 0
 _NO_GUARDS: dict[Partition, object] = {}
 _NONE_REFUSED: dict[tuple[str, int], KafkaError] = {}
@@ -92,6 +95,9 @@ def produce(
     writing = _Writing(request, call)
     if call.authorizer is not None and not writing.authorize(request):
         return None
+    topics = request.topic_data
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
+        request.topic_data = _each_once(topics)
     if request.transactional_id is not None:
         return _produce_in_transaction(request.transactional_id, request, writing)
     response = writing.append_all(request.topic_data)
@@ -108,6 +114,7 @@ async def produce_many(request: ProduceRequest, call: Call) -> ProduceResponse |
     writing = _Writing(request, call)
     if call.authorizer is not None and not await writing.authorize_many(request):
         return None
+    request.topic_data = await _many_each_once(request.topic_data)
     responses: list[_TopicResponse] = []
     for part in _parts(request.topic_data):
         if request.transactional_id is not None:
@@ -506,6 +513,54 @@ def _parts(topics: list[_TopicData]) -> Iterator[_Part]:
                 break
     if part:
         yield _Part(part, goes_on)
+
+
+def _each_once(topics: list[_TopicData]) -> list[_TopicData]:
+    """The topics that have partitions, each once and with each partition once, as in Kafka.
+
+    Of several batches for a partition, the last counts.
+    """
+    found: _ByTopic = {}
+    _collect(found, topics)
+    if _is_complete(found, topics):
+        return topics
+    return [_topic_of(key, parts) for key, parts in found.items()]
+
+
+async def _many_each_once(topics: list[_TopicData]) -> list[_TopicData]:
+    """As `_each_once`, for many topics and partitions."""
+    found: _ByTopic = {}
+    for part in _parts(topics):
+        _collect(found, part.topics)
+        await next_turn()
+    if _is_complete(found, topics):
+        return topics
+    once: list[_TopicData] = []
+    for key, parts in found.items():
+        once.append(_topic_of(key, parts))
+        if not len(once) % ELEMENTS_PER_TURN:
+            await next_turn()
+    return once
+
+
+def _collect(found: _ByTopic, topics: list[_TopicData]) -> None:
+    for topic in topics:
+        if topic.partition_data:
+            parts = found.setdefault((topic.name, topic.topic_id), {})
+            for data in topic.partition_data:
+                parts[data.index] = data
+
+
+def _is_complete(found: _ByTopic, topics: list[_TopicData]) -> bool:
+    """Whether no topic and no partition was repeated or empty."""
+    return len(found) == len(topics) and sum(map(len, found.values())) == sum(
+        len(topic.partition_data) for topic in topics
+    )
+
+
+def _topic_of(key: tuple[str, bytes], parts: dict[int, _PartitionData]) -> _TopicData:
+    name, topic_id = key
+    return _TopicData(name=name, topic_id=topic_id, partition_data=list(parts.values()))
 
 
 def _has_transactional_batches(topics: list[_TopicData]) -> bool:

@@ -152,6 +152,7 @@ def _message(message: Message, names: Names) -> dict[str, Plain]:
         and (
             not _is_default(field, getattr(message, field.name))
             or _is_broker_zero(field, message, names)
+            or _is_producer(field, message)
         )
     }
     return _with_name({name: each for name, each in shown.items() if each != {}}, message)
@@ -166,6 +167,12 @@ def _with_name(shown: dict[str, Plain], message: Message) -> dict[str, Plain]:
     return {named if name == "topic_id" else name: each for name, each in shown.items()} | {
         named: id.removeprefix(_ID_OF)
     }
+
+
+def _is_producer(field: Field, message: Message) -> bool:
+    """Whether a field has the id of a producer, which may be 0, as a default value may."""
+    value: Any = getattr(message, field.name)
+    return field.name == "producer_id" and value == 0 and not getattr(message, "error_code", 0)
 
 
 def _is_default(field: Field, value: Any) -> bool:

@@ -162,10 +162,14 @@ def _refuse_records(
 
 
 def _claims_append_time(incoming: Incoming) -> RecordsRefused:
+    header, config = incoming.header, incoming.config
+    # Kafka skips keys and values of compressed records that it stores as they are.
+    is_skimmed = header.compression and _stored_codec(header, config) == header.compression
+    kind = "PartialDefaultRecord" if is_skimmed else "DefaultRecord"
     errors = [
         (
             index,
-            f"Invalid timestamp type in message DefaultRecord(offset={record.offset},"
+            f"Invalid timestamp type in message {kind}(offset={record.offset},"
             f" timestamp={record.timestamp}, key={len(record.key or b'')} bytes,"
             f" value={len(record.value or b'')} bytes). Producer should not set timestamp type to"
             " LogAppendTime.",

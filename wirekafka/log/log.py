@@ -265,6 +265,18 @@ class Log:
         except (OSError, BadBatch) as error:
             raise self._read_error(error) from error
 
+    def batch_start(self, offset: int) -> int:
+        """The base offset of the batch that holds an offset, or else the offset.
+
+        Raises KafkaError.
+        """
+        try:
+            segment = self.segments[self.segments.number_of(offset)]
+            found = segment.find(offset)
+        except (OSError, BadBatch) as error:
+            raise self._read_error(error) from error
+        return offset if found is None else min(found[1].base_offset, offset)
+
     def load(self, found: LogSlice) -> bytes:
         """The bytes that `read` has found. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
         try:

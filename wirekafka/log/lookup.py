@@ -36,12 +36,12 @@ def first_at_or_after(
 
 
 def newest(segments: Sequence[Segment]) -> TimestampOffset | None:
-    """The first record that has the largest timestamp. Raises BadBatch, OSError."""
+    """The first record that has the largest timestamp, -1 included. Raises BadBatch, OSError."""
     latest: Segment | None = None
     for segment in segments:
         if latest is None or segment.largest().timestamp > latest.largest().timestamp:
             latest = segment
-    if latest is None or latest.largest().timestamp < 0:
+    if latest is None:
         return None
     timestamp, last_offset = latest.largest()
     found = latest.find(last_offset)

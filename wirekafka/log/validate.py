@@ -179,7 +179,7 @@ def _check_client_batch(
         _check_longest(longest_record(body), config.max_decompressed_message_bytes)
     last_timestamp = base_timestamp + timestamp_delta
     if count == 1:
-        return body, last_timestamp == newest
+        return body, last_timestamp == newest >= NO_TIMESTAMP
     return body, last_timestamp <= newest >= base_timestamp and newest >= NO_TIMESTAMP
 
 
@@ -199,7 +199,7 @@ def _check_stream(view: memoryview, header: BatchHeader, config: TopicConfig) ->
     last_timestamp = header.base_timestamp + timestamp_delta
     newest = header.max_timestamp
     if header.count == 1:
-        return last_timestamp == newest
+        return last_timestamp == newest >= NO_TIMESTAMP
     return last_timestamp <= newest >= header.base_timestamp and newest >= NO_TIMESTAMP
 
 

@@ -315,7 +315,13 @@ class Reads(ABC):
         if self.refused and topic in self.refused:
             raise KafkaError(Error.TOPIC_AUTHORIZATION_FAILED)
         if isinstance(topic, bytes):
-            return self._broker.partition_by_id(topic, wanted.partition)
+            try:
+                return self._broker.partition_by_id(topic, wanted.partition)
+            except KafkaError as error:
+                if error.error is Error.UNKNOWN_TOPIC_ID and wanted.was_there:
+                    # The session knows the name of the deleted topic.
+                    raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION) from None
+                raise
         return self._broker.partitions.get((topic, wanted.partition)) or self._broker.partition(
             topic, wanted.partition
         )

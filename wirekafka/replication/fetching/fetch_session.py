@@ -27,6 +27,7 @@ class Wanted:
         "sent_high_watermark",
         "sent_start_offset",
         "topic",
+        "was_there",
     )
 
     def __init__(
@@ -52,6 +53,8 @@ class Wanted:
         self.sent_bytes = 0
         self.sent_high_watermark = -1
         self.sent_start_offset = -1
+        self.was_there = False
+        """Whether the session has ever found the partition."""
         self.idle: Partition | None = None
         """The partition, while it is idle in a follower's session."""
 

@@ -327,6 +327,7 @@ def _must_include(wanted: Wanted, result: PartitionResult) -> bool:
     changed = result.has_records or result.is_notable
     if wanted.sent_high_watermark != result.high_watermark:
         wanted.sent_high_watermark = result.high_watermark
+        wanted.was_there = True
         changed = True
     if wanted.sent_start_offset != result.start_offset:
         wanted.sent_start_offset = result.start_offset

@@ -176,6 +176,9 @@ class Replica(Watched):
         unstable = self.log.producers.first_unstable_offset
         if unstable is None or unstable > self.high_watermark:
             return self.high_watermark
+        if unstable < self.log.start_offset:
+            # As in Kafka, which looks up the batch that the log begins within.
+            return self.log.batch_start(self.log.start_offset)
         return unstable
 
     def set_high_watermark(self, offset: int) -> None:

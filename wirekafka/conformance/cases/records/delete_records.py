@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.records.logs import OpenTransaction, at, note_log
+from wirekafka.conformance.cases.records.logs import ONE_SEGMENT, OwnTransaction, at, note_log
 from wirekafka.conformance.cases.records.requests import delete_records, fetch, list_offsets
 from wirekafka.conformance.stage import Stage, batch
 from wirekafka.protocol.delete_records import DeleteRecordsRequest
@@ -144,7 +144,7 @@ def _only_compacted(stage: Stage) -> None:
 
 @BOOK.play("of two partitions of a topic", versions="0,2")
 def _two(stage: Stage) -> None:
-    """Each partition has its own offset, and one that is refused leaves the other alone."""
+    """Each partition has an offset of its own, and a refused one changes no other."""
     name = stage.create(partitions=3)
     for partition in range(3):
         stage.produce(name, batch(), partition)
@@ -156,8 +156,8 @@ def _two(stage: Stage) -> None:
 @BOOK.play("of records of an open transaction", versions="2", level=ConformanceLevel.TRANSACTIONS)
 def _transaction(stage: Stage) -> None:
     """Deletion reaches up to the high watermark, whatever the transaction does."""
-    name = stage.create()
-    producer = OpenTransaction(stage, name)
+    name = stage.create("", 1, **ONE_SEGMENT)
+    producer = OwnTransaction(stage, name)
     producer.write()
     producer.write()
     stage.ask(delete_records(name, 4))

@@ -9,6 +9,7 @@ from wirekafka.conformance.case import Book, ConformanceLevel, Make
 from wirekafka.conformance.cases.records.logs import (
     BATCH_BYTES,
     compressed,
+    delete_topic,
     emptied,
     rolled,
     several,
@@ -16,8 +17,8 @@ from wirekafka.conformance.cases.records.logs import (
     timed,
     trimmed,
 )
-from wirekafka.conformance.cases.records.requests import fetch, fetch_all, part
-from wirekafka.conformance.stage import TIME_MS, UNKNOWN_ID, PreparationFailed, Stage, batch
+from wirekafka.conformance.cases.records.requests import fetch, fetch_all, made_by, part
+from wirekafka.conformance.stage import TIME_MS, UNKNOWN_ID, Stage, batch
 from wirekafka.protocol.fetch import FetchRequest
 
 BOOK = Book(FetchRequest, "fetch", ConformanceLevel.CORE, "FetchRequest.json")
@@ -47,7 +48,7 @@ _POSITIONS: dict[str, tuple[Any, int]] = {
 for _title, (_log, _offset) in _POSITIONS.items():
     BOOK.ask(
         _title,
-        lambda s, log=_log, offset=_offset: fetch(s, log(s), offset, most=BATCH_BYTES + 20),
+        made_by(lambda s, log, offset: fetch(s, log(s), offset, most=1), _log, _offset),
         source="KIP-110" if "zstd" in _title else "",
     )
 
@@ -69,7 +70,9 @@ _SIZES: dict[str, dict[str, int]] = {
 }
 for _title, _options in _SIZES.items():
     BOOK.ask(
-        _title, lambda s, options=_options: fetch(s, several(s), 0, **options), source="KIP-74"
+        _title,
+        made_by(lambda s, options: fetch(s, several(s), 0, **options), _options),
+        source="KIP-74",
     )
 
 _PARTS: dict[str, dict[str, Any]] = {
@@ -110,10 +113,10 @@ def _parts(stage: Stage, parts: tuple[tuple[int, int], ...], **options: Any) -> 
 
 
 for _title, _options in _PARTS.items():
-    BOOK.ask(_title, lambda s, options=_options: _parts(s, **options), source="KIP-74")
+    BOOK.ask(_title, made_by(lambda s, options: _parts(s, **options), _options), source="KIP-74")
 
 
-def _two_topics(stage: Stage, **options: int) -> FetchRequest:
+def _two_topics(stage: Stage, **options: Any) -> FetchRequest:
     topics = [(several(stage), [part(0, 6)]), (timed(stage), [part(0, 15), part(1)])]
     return fetch_all(stage, topics, **options)
 
@@ -170,7 +173,7 @@ _WITH_EPOCHS: dict[str, tuple[dict[str, int], str]] = {
 for _title, (_options, _versions) in _WITH_EPOCHS.items():
     BOOK.ask(
         _title,
-        lambda s, options=_options: fetch(s, s.topic, **options),
+        made_by(lambda s, options: fetch(s, s.topic, **options), _options),
         versions=_versions,
         source="KIP-595" if "last_epoch" in _options else "KIP-320",
     )
@@ -198,18 +201,8 @@ def _created_again(stage: Stage) -> None:
     name = stage.create()
     stage.produce(name, batch())
     old = stage.id_of(name)
-    stage.delete(name)
-
-    def is_created() -> bool:
-        try:
-            stage.create()
-        except PreparationFailed as error:
-            if "TOPIC_ALREADY_EXISTS" not in str(error):
-                raise
-            return False
-        return True
-
-    stage.until(is_created, "the topic again")
+    delete_topic(stage, name)
+    stage.create()
     request = fetch(stage, name)
     stage.ask(request)
     request.topics[0].topic_id = old

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from wirekafka.conformance.case import ConformanceLevel
+from collections.abc import Callable
+
+from wirekafka.conformance.case import ConformanceLevel, Play
 from wirekafka.conformance.cases.records.fetch import BOOK as _BOOK
-from wirekafka.conformance.cases.records.logs import BATCH_BYTES, OpenTransaction, settled, trim
-from wirekafka.conformance.cases.records.requests import fetch
+from wirekafka.conformance.cases.records.logs import (
+    BATCH_BYTES,
+    ONE_SEGMENT,
+    OwnTransaction,
+    settled,
+    trim,
+)
+from wirekafka.conformance.cases.records.requests import fetch, made_by
 from wirekafka.conformance.stage import Stage, batch
 
 _SETTLED = {
@@ -22,8 +30,10 @@ for _title, _offset in _SETTLED.items():
     for _level, _name in enumerate(("all records", "committed records")):
         _BOOK.ask(
             f"{_name} {_title}",
-            lambda s, offset=_offset, level=_level: fetch(
-                s, settled(s), offset, isolation_level=level
+            made_by(
+                lambda s, offset, level: fetch(s, settled(s), offset, isolation_level=level),
+                _offset,
+                _level,
             ),
             source="KIP-98",
             level=ConformanceLevel.TRANSACTIONS,
@@ -34,7 +44,10 @@ _BOOK.ask(
     source="KIP-98",
     level=ConformanceLevel.TRANSACTIONS,
 )
-_OPTIONS = {"source": "KIP-98", "level": ConformanceLevel.TRANSACTIONS, "versions": "4,12"}
+
+
+def _play(title: str) -> Callable[[Play], Play]:
+    return _BOOK.play(title, versions="4,12", source="KIP-98", level=ConformanceLevel.TRANSACTIONS)
 
 
 def _both(stage: Stage, name: str, offset: int = 0) -> None:
@@ -42,12 +55,12 @@ def _both(stage: Stage, name: str, offset: int = 0) -> None:
         stage.ask(fetch(stage, name, offset, isolation_level=level))
 
 
-@_BOOK.play("an open transaction", **_OPTIONS)
+@_play("an open transaction")
 def _open(stage: Stage) -> None:
     """Committed records end at the first record of an open transaction."""
-    name = stage.create()
+    name = stage.create("", 1, **ONE_SEGMENT)
     stage.produce(name, batch())
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.write()
     stage.produce(name, batch())
     _both(stage, name)
@@ -57,11 +70,11 @@ def _open(stage: Stage) -> None:
     _both(stage, name, 3)
 
 
-@_BOOK.play("an open transaction ahead of a finished one", **_OPTIONS)
+@_play("an open transaction ahead of a finished one")
 def _two(stage: Stage) -> None:
     """A transaction that is over is hidden while an earlier one is open."""
-    name = stage.create()
-    first, second = OpenTransaction(stage, name, "a"), OpenTransaction(stage, name, "b")
+    name = stage.create("", 1, **ONE_SEGMENT)
+    first, second = OwnTransaction(stage, name, "a"), OwnTransaction(stage, name, "b")
     first.write()
     second.write()
     second.end(committed=True)
@@ -70,22 +83,22 @@ def _two(stage: Stage) -> None:
     _both(stage, name)
 
 
-@_BOOK.play("a transaction without records", **_OPTIONS)
+@_play("a transaction without records")
 def _none(stage: Stage) -> None:
     """A partition that was added to a transaction, and not written to, gets its marker."""
-    name = stage.create()
-    producer = OpenTransaction(stage, name)
+    name = stage.create("", 1, **ONE_SEGMENT)
+    producer = OwnTransaction(stage, name)
     producer.begin()
     _both(stage, name)
     producer.end(committed=True)
     _both(stage, name)
 
 
-@_BOOK.play("an aborted transaction over several batches", **_OPTIONS)
+@_play("an aborted transaction over several batches")
 def _several(stage: Stage) -> None:
     """An aborted transaction is listed once, wherever in it the reader is."""
-    name = stage.create()
-    producer = OpenTransaction(stage, name)
+    name = stage.create("", 1, **ONE_SEGMENT)
+    producer = OwnTransaction(stage, name)
     for _ in range(3):
         producer.write()
         stage.produce(name, batch())
@@ -95,11 +108,11 @@ def _several(stage: Stage) -> None:
     stage.ask(fetch(stage, name, 0, isolation_level=1, most=BATCH_BYTES))
 
 
-@_BOOK.play("an aborted transaction whose records are deleted", **_OPTIONS)
+@_play("an aborted transaction whose records are deleted")
 def _deleted(stage: Stage) -> None:
     """Deleting records of an aborted transaction leaves the rest of it aborted."""
-    name = stage.create()
-    producer = OpenTransaction(stage, name)
+    name = stage.create("", 1, **ONE_SEGMENT)
+    producer = OwnTransaction(stage, name)
     producer.write()
     producer.write()
     producer.end(committed=False)

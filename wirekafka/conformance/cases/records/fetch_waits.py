@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from wirekafka.conformance.cases.records.fetch import BOOK as _BOOK
-from wirekafka.conformance.cases.records.logs import BATCH_BYTES, OpenTransaction
+from wirekafka.conformance.cases.records.logs import BATCH_BYTES, ONE_SEGMENT, OwnTransaction
 from wirekafka.conformance.cases.records.requests import fetch, fetch_all, part
 from wirekafka.conformance.stage import Stage, batch
 
@@ -131,8 +131,8 @@ def _nothing(stage: Stage) -> None:
 )
 def _committed(stage: Stage) -> None:
     """Records of an open transaction do not end the wait; the marker does."""
-    name = stage.create()
-    producer = OpenTransaction(stage, name)
+    name = stage.create("", 1, **ONE_SEGMENT)
+    producer = OwnTransaction(stage, name)
     request = fetch(stage, name, max_wait_ms=_LONG_MS, isolation_level=1)
     waiting = stage.send(request, by="b")
     producer.write()

@@ -6,7 +6,7 @@ from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
 from wirekafka.conformance.cases.records.logs import (
-    OpenTransaction,
+    OwnTransaction,
     at,
     compressed,
     emptied,
@@ -17,7 +17,7 @@ from wirekafka.conformance.cases.records.logs import (
     trim,
     trimmed,
 )
-from wirekafka.conformance.cases.records.requests import list_offsets
+from wirekafka.conformance.cases.records.requests import list_offsets, made_by
 from wirekafka.conformance.stage import TIME_MS, Stage, batch
 from wirekafka.protocol.list_offsets import ListOffsetsRequest
 
@@ -46,13 +46,13 @@ for _name, _log in _LOGS.items():
     for _what, _timestamp in _SPECIAL.items():
         BOOK.ask(
             f"{_what} {_name}",
-            lambda s, log=_log, timestamp=_timestamp: list_offsets(log(s), timestamp),
+            made_by(lambda s, log, timestamp: list_offsets(log(s), timestamp), _log, _timestamp),
             source=_SOURCES.get(_timestamp, "KIP-1023"),
         )
 for _what, _timestamp in _SPECIAL.items():
     BOOK.ask(
         f"{_what} of an empty partition",
-        lambda s, timestamp=_timestamp: list_offsets(s.topic, timestamp, partition=1),
+        made_by(lambda s, timestamp: list_offsets(s.topic, timestamp, partition=1), _timestamp),
     )
 
 _TIMES: dict[str, tuple[Any, int]] = {
@@ -90,7 +90,7 @@ _TIMES: dict[str, tuple[Any, int]] = {
 for _title, (_log, _after_ms) in _TIMES.items():
     BOOK.ask(
         _title,
-        lambda s, log=_log, after_ms=_after_ms: list_offsets(log(s), TIME_MS + after_ms),
+        made_by(lambda s, log, after_ms: list_offsets(log(s), TIME_MS + after_ms), _log, _after_ms),
         source="KIP-79",
     )
 
@@ -176,7 +176,7 @@ def _transaction(stage: Stage) -> None:
     """For readers of committed records, a log ends where the first open transaction begins."""
     name = stage.create()
     stage.produce(name, batch(2))
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.write()
     for isolation in (0, 1):
         stage.ask(list_offsets(name, -1, isolation=isolation))

@@ -24,6 +24,8 @@ TIMES = (
 )
 """The timestamps of the batches of `timed`, in ms after TIME_MS: 18 records."""
 BATCH_BYTES = len(batch())
+ONE_SEGMENT = {"segment_ms": "315360000000"}
+"""Markers have the time of their append, years after the records, and begin no segment."""
 CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
 
 
@@ -118,11 +120,11 @@ def settled(stage: Stage) -> str:
     Committed at 0 to 2, marker 3; without a transaction 4 to 6; aborted at 7 to 9, marker 10;
     another producer's aborted 11 to 13, marker 14; committed 15 to 17, marker 18.
     """
-    return stage.shared("settled", _fill_settled)
+    return stage.shared("settled", _fill_settled, 1, **ONE_SEGMENT)
 
 
 def _fill_settled(stage: Stage, name: str) -> None:
-    first, second = OpenTransaction(stage, name, "a"), OpenTransaction(stage, name, "b")
+    first, second = OwnTransaction(stage, name, "a"), OwnTransaction(stage, name, "b")
     first.write()
     first.end(committed=True)
     stage.produce(name, batch())
@@ -142,7 +144,18 @@ def trim(stage: Stage, name: str, offset: int) -> None:
         raise PreparationFailed(f"DeleteRecords: {Error.of(error).name}")
 
 
-class OpenTransaction:
+def delete_topic(stage: Stage, name: str) -> None:
+    """Delete a topic, and wait until its leader no longer knows it."""
+    stage.delete(name)
+
+    def is_gone() -> bool:
+        answer = stage.do(fetch(stage, name), 12)
+        return bool(answer.responses[0].partitions[0].error_code)
+
+    stage.until(is_gone, f"the end of {name}")
+
+
+class OwnTransaction:
     """A producer of transactions on partition 0 of one topic."""
 
     def __init__(self, stage: Stage, topic: str, text: str = "transaction") -> None:
@@ -196,9 +209,9 @@ class OpenTransaction:
 
     def end(self, *, committed: bool) -> None:
         """Commit or abort, and wait until the marker is in the log."""
-        before = _end(self.stage, self.topic)
+        before = end_of(self.stage, self.topic)
         self.ask_for_end(committed=committed)
-        self.stage.until(lambda: _end(self.stage, self.topic) > before, "a marker")
+        self.stage.until(lambda: end_of(self.stage, self.topic) > before, "a marker")
         self._is_open = False
 
     def ask_for_end(self, *, committed: bool) -> None:
@@ -226,7 +239,8 @@ def _unless_busy(answer: object) -> object:
     raise PreparationFailed(f"{type(answer).__name__}: {Error.of(error).name}")
 
 
-def _end(stage: Stage, name: str) -> int:
+def end_of(stage: Stage, name: str) -> int:
+    """The high watermark of partition 0."""
     answer = stage.do(list_offsets(name, -1), 6)
     return int(answer.topics[0].partitions[0].offset)
 

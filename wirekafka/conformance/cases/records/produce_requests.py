@@ -6,9 +6,9 @@ from typing import Any
 
 from wirekafka.conformance.case import Make
 from wirekafka.conformance.cases.records.batches import forged
-from wirekafka.conformance.cases.records.logs import note_log, trim
+from wirekafka.conformance.cases.records.logs import delete_topic, note_log, trim
 from wirekafka.conformance.cases.records.produce import BOOK as _BOOK
-from wirekafka.conformance.cases.records.requests import fetch, list_offsets, produce_all
+from wirekafka.conformance.cases.records.requests import list_offsets, produce_all
 from wirekafka.conformance.stage import UNKNOWN_ID, Stage, batch
 from wirekafka.protocol.produce import ProduceRequest
 
@@ -173,13 +173,7 @@ def _created_again(stage: Stage) -> None:
     """The id of a deleted topic is unknown."""
     name = stage.create()
     old = stage.id_of(name)
-    stage.delete(name)
-
-    def is_gone() -> bool:
-        answer = stage.do(fetch(stage, name), 12)
-        return bool(answer.responses[0].partitions[0].error_code)
-
-    stage.until(is_gone, "the end of the topic")
+    delete_topic(stage, name)
     request = stage.produce_request(name, batch())
     request.topic_data[0].topic_id = old
     stage.ask(request)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 from wirekafka.conformance.case import ConformanceLevel, Play
-from wirekafka.conformance.cases.records.logs import OpenTransaction, trim
+from wirekafka.conformance.cases.records.logs import OwnTransaction, trim
 from wirekafka.conformance.cases.records.produce import BOOK as _BOOK
 from wirekafka.conformance.cases.records.requests import fetch, list_offsets, produce_all
 from wirekafka.conformance.stage import Stage, batch
+from wirekafka.errors import Error
+from wirekafka.protocol.produce import ProduceRequest
 
 _LAST = 2**31 - 1
 """The largest sequence; 0 follows."""
@@ -131,7 +134,7 @@ def _other_records(stage: Stage) -> None:
 def _transaction(stage: Stage) -> None:
     """Batches of an open transaction are appended, and a retry of one is recognized."""
     name = stage.create()
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.begin()
     records = producer.records()
     for each in (records, producer.records(), records):
@@ -149,12 +152,19 @@ def _transaction(stage: Stage) -> None:
 def _after_end(stage: Stage) -> None:
     """Without the partition in a transaction again, the batch is refused."""
     name = stage.create()
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.write()
     producer.end(committed=True)
     request = stage.produce_request(name, producer.records(), transactional_id=producer.id)
+    # Until the coordinator has noted the end, the client is only asked to retry.
+    stage.until(lambda: _error(stage, request) != Error.NOT_ENOUGH_REPLICAS, "the end of it")
     stage.ask(request)
     stage.ask(list_offsets(name, -1), 6)
+
+
+def _error(stage: Stage, request: ProduceRequest) -> int:
+    answer = stage.do(request)
+    return int(answer.responses[0].partition_responses[0].error_code)
 
 
 @_BOOK.play(
@@ -166,7 +176,7 @@ def _after_end(stage: Stage) -> None:
 def _not_transactional(stage: Stage) -> None:
     """A producer with an open transaction appends a batch that is not part of it."""
     name = stage.create()
-    producer = OpenTransaction(stage, name)
+    producer = OwnTransaction(stage, name)
     producer.write()
     records = _by(3, producer.producer_id, producer.epoch)
     stage.ask(stage.produce_request(name, records))
@@ -182,10 +192,49 @@ def _not_transactional(stage: Stage) -> None:
 def _fenced(stage: Stage) -> None:
     """A producer whose transactional id was taken over is fenced."""
     name = stage.create()
-    first = OpenTransaction(stage, name)
+    first = OwnTransaction(stage, name)
     first.write()
     first.end(committed=True)
-    second = OpenTransaction(stage, name)
+    second = OwnTransaction(stage, name)
     second.write()
     second.end(committed=True)
     stage.ask(stage.produce_request(name, first.records(), transactional_id=first.id))
+
+
+for _seed in (1, 2, 3):
+
+    @_play(f"sequences and epochs in any order, seed {_seed}")
+    def _any_order(stage: Stage, seed: int = _seed) -> None:
+        """Four producers in any order: retries, gaps, later and earlier epochs."""
+        name, random = stage.create(), Random(seed)  # noqa: S311  # The same each time.
+        after: dict[int, tuple[int, int]] = {}
+        sent: list[bytes] = []
+        answers = []
+        for number in range(80):
+            producer = 5000 + random.randrange(4)
+            epoch, sequence = after.get(producer, (0, random.choice([0, 7, _LAST - 2])))
+            count = random.choice([1, 1, 2, 5])
+            choice = random.randrange(10)
+            if choice < 2 and sent:
+                records = random.choice(sent[-12:])
+            else:
+                epoch, sequence = _strayed(random, choice, epoch, sequence)
+                records = _by(sequence, producer, epoch, count)
+            answer = stage.do(stage.produce_request(name, records))
+            part = answer.responses[0].partition_responses[0]
+            answers.append(f"{number:02} {Error.of(part.error_code).name} {part.base_offset}")
+            if part.error_code == Error.NONE and records not in sent:
+                after[producer] = epoch, (sequence + count) & _LAST
+                sent.append(records)
+        stage.note("answers", answers)
+
+
+def _strayed(random: Random, choice: int, epoch: int, sequence: int) -> tuple[int, int]:
+    """The next epoch and sequence of a producer, or others."""
+    if choice == 2:
+        return epoch, (sequence + random.choice([1, 2, -1])) & _LAST
+    if choice == 3:
+        return epoch + 1, random.choice([0, 0, 3])
+    if choice == 4:
+        return max(epoch - 1, 0), sequence
+    return epoch, sequence

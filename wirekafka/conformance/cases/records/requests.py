@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+from wirekafka.codec.message import Request
+from wirekafka.conformance.case import Make
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.delete_records import DeleteRecordsRequest
 from wirekafka.protocol.fetch import FetchRequest
@@ -21,6 +23,11 @@ _PART_FIELDS = {
     "most": "partition_max_bytes",
     "start": "log_start_offset",
 }
+
+
+def made_by(make: Callable[..., Request], *values: Any) -> Make:
+    """A function of a stage that makes a request of values, as loops over tables need it."""
+    return lambda stage: make(stage, *values)
 
 
 def part(partition: int = 0, offset: int = 0, **options: int) -> FetchPart:
