@@ -207,6 +207,22 @@ def test_a_cluster_with_topics_is_warned_about(conformance: Conformance) -> None
         assert names == {"orders", "payments"}
 
 
+def test_a_user_logs_in_with_a_file_of_properties(conformance: Conformance, tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    path.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+        f'sasl.jaas.config={login} username="ann" password="anns-secret";\n'
+    )
+    with wirekafka.Broker(users={"ann": "anns-secret"}) as broker:
+        words = (broker.bootstrap_servers, "--only", FEW, "--command-config", str(path))
+        outcome = conformance(*words)
+        refused = conformance(*words[:-2])
+    assert outcome.status == 0
+    assert "3 same, 0 different" in outcome.out
+    assert refused.status == 2 and refused.err.count("\n") == 1
+
+
 def test_an_empty_cluster_is_not_warned_about(conformance: Conformance) -> None:
     with wirekafka.Broker() as broker:
         assert conformance(broker.bootstrap_servers, "--only", FEW).err == ""

@@ -11,6 +11,7 @@ from wirekafka.config.address import Address
 from wirekafka.conformance import recordings
 from wirekafka.conformance.case import Case
 from wirekafka.conformance.cases import all_cases
+from wirekafka.conformance.expectation import compact
 from wirekafka.conformance.plain import Plain, plain
 from wirekafka.conformance.reports.findings import DifferentCase, reason_of
 from wirekafka.conformance.reports.hex_dump import exchange_lines
@@ -18,6 +19,9 @@ from wirekafka.conformance.reports.outline import outline
 from wirekafka.conformance.run import CaseResult, Played, Player, judge, playable
 from wirekafka.conformance.stage import Wires
 from wirekafka.conformance.target import ClusterUnderTest
+
+_MOST_OUTLINES = 3
+"""Requests of a case that are shown in several lines each; more are shown in a line each."""
 
 
 def explained(
@@ -105,6 +109,8 @@ def _requests(case: Case, result: CaseResult, *, is_here: bool, with_bytes: bool
     for step, exchange in played.exchanges:
         if exchange.request is None or played.names is None:
             yield f"  {step}: {len(exchange.sent)} bytes"
+        elif len(played.exchanges) > _MOST_OUTLINES:
+            yield f"  {step}: {compact(plain(exchange.request, played.names))}"
         else:
             yield from outline(step, plain(exchange.request, played.names), 2)
         if with_bytes:
