@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from wirekafka.codec.message import Request
-from wirekafka.codec.schema import LATEST, Versions
+from wirekafka.codec.schema import Versions
 
 Make: TypeAlias = Callable[[Any], Request]
 """Makes the request of a case on a `Stage`."""
@@ -75,11 +75,6 @@ class Case:
     def name(self) -> str:
         """The name by which reports and options know the case, such as "produce/no-topics"."""
         return f"{self.file}/{slug(self.title)}"
-
-    @property
-    def shown_versions(self) -> str:
-        """The versions as schemas have them, such as "0+" or "3,9,12-13"."""
-        return ",".join(map(_shown, self.versions))
 
     def has_version(self, version: int) -> bool:
         """Whether the case is played in a version of its API."""
@@ -169,16 +164,6 @@ class Book:
         )
         assert case.name not in {each.name for each in self.cases}, case.name
         self.cases.append(case)
-
-
-def _shown(versions: Versions) -> str:
-    if versions.last == LATEST:
-        return f"{versions.first}+"
-    return (
-        f"{versions.first}-{versions.last}"
-        if versions.last > versions.first
-        else str(versions.first)
-    )
 
 
 def slug(text: str) -> str:

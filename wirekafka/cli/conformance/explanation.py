@@ -15,6 +15,7 @@ from wirekafka.conformance.expectation import compact
 from wirekafka.conformance.plain import Plain, plain
 from wirekafka.conformance.reports.findings import DifferentCase, reason_of
 from wirekafka.conformance.reports.hex_dump import exchange_lines
+from wirekafka.conformance.reports.listing import versions_of
 from wirekafka.conformance.reports.outline import outline
 from wirekafka.conformance.run import CaseResult, Played, Player, judge, playable
 from wirekafka.conformance.stage import Wires
@@ -59,7 +60,7 @@ def _heading(case: Case) -> Iterator[str]:
     if case.story:
         yield f"  {' '.join(case.story.split())}"
     place = f"area {case.area}; level {case.level}; source {case.source}"
-    yield f"  {case.api} {case.shown_versions}; {place}"
+    yield f"  {case.api} {versions_of(case)}; {place}"
     if case.needs:
         yield f"  needs {' and '.join(sorted(case.needs))}"
 
