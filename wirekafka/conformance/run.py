@@ -98,8 +98,8 @@ class Player:
             played.failure = f"{type(error).__name__}: {error}"
         # After a failure, an answer may still be on its way on any of them.
         wires.close_all(except_first=not (played.failure or played.unsupported))
-        played.answers, played.exchanges = stage.answers(), stage.exchanges
-        played.names = stage.names
+        played.names, played.exchanges = stage.names(), stage.exchanges
+        played.answers = stage.answers(played.names)
         return played
 
     def all(
