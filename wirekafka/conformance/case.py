@@ -38,6 +38,7 @@ class Need(StrEnum):
     NO_AUTHORIZER = "no authorizer"
     LOGIN = "a login by SASL"
     NO_LOGIN = "no login by SASL"
+    PLAIN = "a login by PLAIN of its own"
     SCRAM = "users with SCRAM passwords"
     TOKENS = "delegation tokens"
     THREE_BROKERS = "three brokers"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from dataclasses import dataclass, field
 
 from wirekafka.client.client import CliError
@@ -43,6 +44,8 @@ class ClusterUnderTest:
     """Topics that were there before."""
     ids: dict[str, bytes] = field(default_factory=dict)
     """The ids of the shared topics."""
+    making: threading.Lock = field(default_factory=threading.Lock)
+    """Held by the case that makes a topic for others to read."""
 
     def range_of(self, request: type[Request]) -> range:
         """The versions of an API that the brokers advertise and this codec knows."""
@@ -124,8 +127,10 @@ class ClusterUnderTest:
         finally:
             fresh.close()
         offered = [] if isinstance(answer, str) else answer.mechanisms
-        if any(each.startswith("SCRAM-") for each in offered):
+        if {"SCRAM-SHA-256", "SCRAM-SHA-512"} <= set(offered):
             self.facts.add(Need.SCRAM)
+        if self.config.sasl_mechanism == "PLAIN":
+            self.facts.add(Need.PLAIN)
 
     def _see_tokens(self, wire: Wire) -> None:
         version = self.newest(DescribeDelegationTokenRequest, 2)

@@ -15,6 +15,7 @@ from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.errors import Error
 from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.security.sasl.exchange import AuthenticationFailed
 
 CLOSED = "the connection is closed"
 SILENT = "no answer"
@@ -70,7 +71,11 @@ class Wire:
         if self._socket is None:
             self._socket = open_socket(self._address, self._config, _CONNECT_S)
             if self._logs_in and self._config is not None:
-                log_in(self._config, self._login_step)
+                try:
+                    log_in(self._config, self._login_step)
+                except AuthenticationFailed as error:
+                    self.close()
+                    raise CliError(f"{self._address} refuses the login: {error}") from None
         with suppress(OSError):
             self._socket.sendall(frame)
 
