@@ -151,6 +151,6 @@ def _answers(result: CaseResult, where: str, release: str) -> Iterator[str]:
     if found:
         yield "Differences"
     for one in found:
-        yield f"  {one.shown_versions} {one.path}"
+        yield f"  {one.shown_versions} {one.shown_path}"
         yield f"    - expected {one.expected_text}"
         yield f"    + got      {one.got_text}"
