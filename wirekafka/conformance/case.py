@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import Any, TypeAlias
 
 from wirekafka.codec.message import Request
@@ -95,6 +96,7 @@ class Book:
     folder: str = ""
     """The folder of the recording if the API has another book, whose names differ by it."""
     cases: list[Case] = field(default_factory=list)
+    _names: set[str] = field(default_factory=set)
 
     @property
     def api(self) -> str:
@@ -163,10 +165,12 @@ class Book:
             story=(play.__doc__ or "").strip().split("\n\n")[0],
             folder=self.folder,
         )
-        assert case.name not in {each.name for each in self.cases}, case.name
+        assert case.name not in self._names, case.name
+        self._names.add(case.name)
         self.cases.append(case)
 
 
+@cache
 def slug(text: str) -> str:
     """The words of a text in small letters, joined by dashes: "OffsetFetch" is "offset-fetch"."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", text).lower()
