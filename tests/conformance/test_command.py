@@ -133,6 +133,7 @@ def test_json_is_one_document_and_the_reports_are_files(
         (["--prefix", ""], "a prefix has 1 to 40 letters"),
         (["--html", "/no/such/directory/x.html"], "there is no such directory"),
         (["--explain", "produce/zst"], "there is produce/zstd"),
+        (["--explain", "produce/zstd", "--as", "2.8"], "no answers of Apache Kafka 2.8 are"),
         (["--explain", "produce/zstd", "--json"], "explanations are text"),
         (["--command-config", "/no/such/file"], "/no/such/file"),
     ],
@@ -145,6 +146,15 @@ def test_a_run_that_is_not_possible_has_status_2(
     assert outcome.out == ""
     assert outcome.err.startswith("wirekafka: ") and reason in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+def test_a_page_without_its_library_is_refused_before_the_run(
+    conformance: Conformance, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    outcome = conformance(bootstrap, "--only", FEW, "--html", str(tmp_path / "x.html"))
+    assert outcome.status == 2
+    assert outcome.err.startswith("wirekafka: --html needs `pip install 'wirekafka[console]'`: ")
 
 
 def test_a_broker_that_is_not_there_has_status_2(conformance: Conformance) -> None:

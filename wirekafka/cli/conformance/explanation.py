@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from wirekafka.cli.conformance.run import cleaned, described
+from wirekafka.cli.conformance.run import check_release, cleaned, described
 from wirekafka.client.client import CliError
 from wirekafka.config.address import Address
 from wirekafka.conformance import recordings
@@ -32,6 +32,7 @@ def explained(
 
     Raises CliError for a name that no case has.
     """
+    check_release(release)
     case = named(name)
     yield from _heading(case)
     result = _played_here(case) if target is None else _played(case, target, release)
