@@ -133,6 +133,7 @@ def test_json_is_one_document_and_the_reports_are_files(
         (["--prefix", ""], "a prefix has 1 to 40 letters"),
         (["--html", "/no/such/directory/x.html"], "there is no such directory"),
         (["--explain", "produce/zst"], "there is produce/zstd"),
+        (["--explain", "produce/zstd", "--as", "2.8"], "no answers of Apache Kafka 2.8 are"),
         (["--explain", "produce/zstd", "--json"], "explanations are text"),
         (["--command-config", "/no/such/file"], "/no/such/file"),
     ],
@@ -145,6 +146,15 @@ def test_a_run_that_is_not_possible_has_status_2(
     assert outcome.out == ""
     assert outcome.err.startswith("wirekafka: ") and reason in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+def test_a_page_without_its_library_is_refused_before_the_run(
+    conformance: Conformance, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    outcome = conformance(bootstrap, "--only", FEW, "--html", str(tmp_path / "x.html"))
+    assert outcome.status == 2
+    assert outcome.err.startswith("wirekafka: --html needs `pip install 'wirekafka[console]'`: ")
 
 
 def test_a_broker_that_is_not_there_has_status_2(conformance: Conformance) -> None:
@@ -205,6 +215,22 @@ def test_a_cluster_with_topics_is_warned_about(conformance: Conformance) -> None
         with Client(broker.bootstrap_servers) as client:
             names = {each.name for each in client.metadata().topics if not each.is_internal}
         assert names == {"orders", "payments"}
+
+
+def test_a_user_logs_in_with_a_file_of_properties(conformance: Conformance, tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    path.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+        f'sasl.jaas.config={login} username="ann" password="anns-secret";\n'
+    )
+    with wirekafka.Broker(users={"ann": "anns-secret"}) as broker:
+        words = (broker.bootstrap_servers, "--only", FEW, "--command-config", str(path))
+        outcome = conformance(*words)
+        refused = conformance(*words[:-2])
+    assert outcome.status == 0
+    assert "3 same, 0 different" in outcome.out
+    assert refused.status == 2 and refused.err.count("\n") == 1
 
 
 def test_an_empty_cluster_is_not_warned_about(conformance: Conformance) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 import uuid
+from typing import Any
 
 import pytest
 
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
-from wirekafka.conformance.plain import Names, paths, plain, records, shortened
+from wirekafka.conformance import plain as plain_answers
+from wirekafka.conformance.plain import Names, paths, shortened
 from wirekafka.protocol.find_coordinator import FindCoordinatorResponse
 from wirekafka.protocol.init_producer_id import InitProducerIdResponse
 from wirekafka.protocol.join_group import JoinGroupResponse
@@ -16,6 +18,16 @@ from wirekafka.protocol.metadata import MetadataResponse
 from wirekafka.protocol.produce import ProduceResponse
 
 ID = uuid.UUID(int=7).bytes
+
+
+def plain(value: Any, names: Names) -> Any:
+    """A message or a value in plain form."""
+    return plain_answers.plain(value, names)
+
+
+def records(data: bytes, names: Names) -> list[Any]:
+    """Batches in plain form."""
+    return plain_answers.records(data, names)
 
 
 @pytest.fixture

@@ -94,13 +94,27 @@ def test_many_differences_of_a_case_are_cut_short() -> None:
     first = different(case("a"), versions=(1,))
     (played,) = first.played
     played.differences = [
-        each._replace(path=f"1 Metadata.topics[{number}]")
+        each._replace(path=f"1 Metadata.field_{number}")
         for number in range(20)
         for each in played.differences[:1]
     ]
     shown = as_text(report(first))
     assert shown.count("+ got") == 8
     assert "  12 more differences: --explain metadata/a" in shown
+
+
+def test_a_difference_at_several_places_is_one() -> None:
+    result = different(case("a"), versions=(1, 2))
+    for played in result.played:
+        (found,) = played.differences
+        played.differences = [
+            found._replace(path=f"{step} Metadata.topics[{at}].error_code")
+            for step in (1, 2)
+            for at in (0, 1)
+        ]
+    shown = as_text(report(result))
+    assert "  v1-2 1 Metadata.topics[0].error_code and at 3 more places\n" in shown
+    assert shown.count("+ got") == 1
 
 
 def test_stories_are_on_one_line() -> None:

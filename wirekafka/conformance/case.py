@@ -9,10 +9,11 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import Any, TypeAlias
 
 from wirekafka.codec.message import Request
-from wirekafka.codec.schema import LATEST, Versions
+from wirekafka.codec.schema import Versions
 
 Make: TypeAlias = Callable[[Any], Request]
 """Makes the request of a case on a `Stage`."""
@@ -77,11 +78,6 @@ class Case:
         """The name by which reports and options know the case, such as "produce/no-topics"."""
         return f"{self.file}/{slug(self.title)}"
 
-    @property
-    def shown_versions(self) -> str:
-        """The versions as schemas have them, such as "0+" or "3,9,12-13"."""
-        return ",".join(map(_shown, self.versions))
-
     def has_version(self, version: int) -> bool:
         """Whether the case is played in a version of its API."""
         return any(version in each for each in self.versions)
@@ -100,6 +96,7 @@ class Book:
     folder: str = ""
     """The folder of the recording if the API has another book, whose names differ by it."""
     cases: list[Case] = field(default_factory=list)
+    _names: set[str] = field(default_factory=set)
 
     @property
     def api(self) -> str:
@@ -168,20 +165,12 @@ class Book:
             story=(play.__doc__ or "").strip().split("\n\n")[0],
             folder=self.folder,
         )
-        assert case.name not in {each.name for each in self.cases}, case.name
+        assert case.name not in self._names, case.name
+        self._names.add(case.name)
         self.cases.append(case)
 
 
-def _shown(versions: Versions) -> str:
-    if versions.last == LATEST:
-        return f"{versions.first}+"
-    return (
-        f"{versions.first}-{versions.last}"
-        if versions.last > versions.first
-        else str(versions.first)
-    )
-
-
+@cache
 def slug(text: str) -> str:
     """The words of a text in small letters, joined by dashes: "OffsetFetch" is "offset-fetch"."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", text).lower()

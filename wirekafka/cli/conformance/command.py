@@ -124,6 +124,8 @@ def command(
             _write(report, _Files(junit, html))
             if report.total.different:
                 raise typer.Exit(_DIFFERENT)
+    except BrokenPipeError:
+        raise  # The reader of the report has seen enough of it.
     except (CliError, ConfigError, OSError, ValueError) as error:
         note(f"wirekafka: {error}")
         raise typer.Exit(_NOT_RUN) from None

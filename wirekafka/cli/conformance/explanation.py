@@ -5,19 +5,24 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from wirekafka.cli.conformance.run import cleaned, described
+from wirekafka.cli.conformance.run import check_release, cleaned, described
 from wirekafka.client.client import CliError
 from wirekafka.config.address import Address
 from wirekafka.conformance import recordings
 from wirekafka.conformance.case import Case
 from wirekafka.conformance.cases import all_cases
+from wirekafka.conformance.expectation import compact
 from wirekafka.conformance.plain import Plain, plain
 from wirekafka.conformance.reports.findings import DifferentCase, reason_of
 from wirekafka.conformance.reports.hex_dump import exchange_lines
+from wirekafka.conformance.reports.listing import versions_of
 from wirekafka.conformance.reports.outline import outline
 from wirekafka.conformance.run import CaseResult, Played, Player, judge, playable
 from wirekafka.conformance.stage import Wires
 from wirekafka.conformance.target import ClusterUnderTest
+
+_MOST_OUTLINES = 3
+"""Requests of a case that are shown in several lines each; more are shown in a line each."""
 
 
 def explained(
@@ -27,6 +32,7 @@ def explained(
 
     Raises CliError for a name that no case has.
     """
+    check_release(release)
     case = named(name)
     yield from _heading(case)
     result = _played_here(case) if target is None else _played(case, target, release)
@@ -55,7 +61,7 @@ def _heading(case: Case) -> Iterator[str]:
     if case.story:
         yield f"  {' '.join(case.story.split())}"
     place = f"area {case.area}; level {case.level}; source {case.source}"
-    yield f"  {case.api} {case.shown_versions}; {place}"
+    yield f"  {case.api} {versions_of(case)}; {place}"
     if case.needs:
         yield f"  needs {' and '.join(sorted(case.needs))}"
 
@@ -105,6 +111,8 @@ def _requests(case: Case, result: CaseResult, *, is_here: bool, with_bytes: bool
     for step, exchange in played.exchanges:
         if exchange.request is None or played.names is None:
             yield f"  {step}: {len(exchange.sent)} bytes"
+        elif len(played.exchanges) > _MOST_OUTLINES:
+            yield f"  {step}: {compact(plain(exchange.request, played.names))}"
         else:
             yield from outline(step, plain(exchange.request, played.names), 2)
         if with_bytes:
@@ -144,6 +152,6 @@ def _answers(result: CaseResult, where: str, release: str) -> Iterator[str]:
     if found:
         yield "Differences"
     for one in found:
-        yield f"  {one.shown_versions} {one.path}"
+        yield f"  {one.shown_versions} {one.shown_path}"
         yield f"    - expected {one.expected_text}"
         yield f"    + got      {one.got_text}"

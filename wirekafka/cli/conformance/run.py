@@ -29,9 +29,7 @@ class ConformanceRun:
 
     def __init__(self, target: ClusterUnderTest, cases: Sequence[Case], release: str) -> None:
         """Raises CliError if there is nothing to play."""
-        if release not in recordings.RELEASES:
-            known = ", ".join(recordings.RELEASES)
-            raise CliError(f"no answers of Apache Kafka {release} are recorded: expected {known}")
+        check_release(release)
         if not cases:
             raise CliError("no case is chosen; --list shows them all")
         self._target, self._release = target, release
@@ -114,6 +112,13 @@ def cleaned(target: ClusterUnderTest) -> Iterator[list[str]]:
             left.append(f"all that begins with {target.prefix}: {error}")
         for each in left:
             note(f"left behind: {each}")
+
+
+def check_release(release: str) -> None:
+    """Raises CliError for a release of which nothing is recorded."""
+    if release not in recordings.RELEASES:
+        known = ", ".join(recordings.RELEASES)
+        raise CliError(f"no answers of Apache Kafka {release} are recorded: expected {known}")
 
 
 def described(target: ClusterUnderTest) -> str:

@@ -122,6 +122,8 @@ class MergedDifference:
     """The request that shows it, decoded on one line; empty where there is none."""
     exchange: WireExchange | None
     """The request and the answer as bytes."""
+    places: int = 1
+    """At how many elements of lists and steps of the case it is seen; `path` is the first."""
 
     @property
     def expected_text(self) -> str:
@@ -135,6 +137,13 @@ class MergedDifference:
     def shown_versions(self) -> str:
         return f"v{ranges(self.versions)}"
 
+    @property
+    def shown_path(self) -> str:
+        """The path, and how many more there are."""
+        more = self.places - 1
+        places = "place" if more == 1 else "places"
+        return f"{self.path} and at {more} more {places}" if more else self.path
+
 
 @dataclass(frozen=True, slots=True)
 class DifferentCase:
@@ -147,19 +156,15 @@ class DifferentCase:
 
     @classmethod
     def of(cls, result: CaseResult) -> DifferentCase:
-        versions: dict[tuple[str, str, str], list[int]] = {}
-        first: dict[tuple[str, str, str], tuple[Played, Deviation]] = {}
+        found: dict[tuple[str, str, str], list[tuple[Played, Deviation]]] = {}
         failures: dict[str, list[int]] = {}
         for played in result.played:
             if played.failure:
                 failures.setdefault(played.failure, []).append(played.version)
             for each in played.differences:
-                key = (each.path, said(each.expected), said(each.got))
-                versions.setdefault(key, []).append(played.version)
-                first.setdefault(key, (played, each))
-        differences = tuple(
-            _merged(played, each, tuple(versions[key])) for key, (played, each) in first.items()
-        )
+                key = (_PLACE.sub("", each.path), said(each.expected), said(each.got))
+                found.setdefault(key, []).append((played, each))
+        differences = tuple(map(_merged, found.values()))
         failed = tuple((f"v{ranges(some)}", text) for text, some in failures.items())
         return cls(result, differences, failed)
 
@@ -247,10 +252,17 @@ def _shown(path: str, value: Plain) -> str:
     return "NONE" if path.endswith("error_code") else ABSENT
 
 
-def _merged(played: Played, each: Deviation, versions: tuple[int, ...]) -> MergedDifference:
-    exchange = exchange_of(played, each.path)
-    request = decoded_request(exchange, played) if exchange is not None else ""
-    return MergedDifference(*each, versions, request, exchange)
+def _merged(seen: Sequence[tuple[Played, Deviation]]) -> MergedDifference:
+    """One difference in the place of equal ones, of which the first is shown."""
+    played, first = seen[0]
+    exchange = exchange_of(played, first.path)
+    return MergedDifference(
+        *first,
+        versions=tuple(sorted({each.version for each, _ in seen})),
+        request=decoded_request(exchange, played) if exchange is not None else "",
+        exchange=exchange,
+        places=len({each.path for _, each in seen}),
+    )
 
 
 def _number(step: str) -> int:

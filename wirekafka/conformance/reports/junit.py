@@ -58,7 +58,7 @@ def _case(result: CaseResult) -> list[str]:
             found = DifferentCase.of(result)
             lines = [f"{versions}: {text}" for versions, text in found.failures]
             lines += [
-                f"{each.shown_versions} {each.path}: expected {each.expected_text}, "
+                f"{each.shown_versions} {each.shown_path}: expected {each.expected_text}, "
                 f"got {each.got_text}"
                 for each in found.differences
             ]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from wirekafka.conformance.reports.findings import ConformanceReport, DifferentCase
 from wirekafka.conformance.reports.text import cut
@@ -22,7 +25,11 @@ def as_html(report: ConformanceReport) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"shown": _shown, "first_differences": _first_differences}
+    environment.filters |= {
+        "shown": _shown,
+        "breakable": _breakable,
+        "first_differences": _first_differences,
+    }
     page = environment.get_template("report.html")
     return page.render(report=report, most=MOST_DIFFERENCES)
 
@@ -30,6 +37,11 @@ def as_html(report: ConformanceReport) -> str:
 def _shown(text: str) -> str:
     """A text of the broker or of a recording, with hidden characters as escapes."""
     return visible(cut(text, _LONGEST))
+
+
+def _breakable(text: str) -> Markup:
+    """The name of an API, which may go on in another line before each of its words."""
+    return Markup("<wbr>").join(re.sub(r"(?<=[a-z])(?=[A-Z])", "\n", text).split("\n"))
 
 
 def _first_differences(found: DifferentCase) -> object:

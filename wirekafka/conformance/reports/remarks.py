@@ -31,9 +31,9 @@ def versions_that_differ(target: ClusterUnderTest, release: str) -> list[str]:
     names: dict[int, str] = {}
     kafkas: dict[int, set[int]] = {}
     for key_and_name, releases in advertised().items():
-        key, _, name = key_and_name.partition(" ")
-        names[int(key)] = name
-        kafkas[int(key)] = (
+        number, _, api = key_and_name.partition(" ")
+        names[int(number)] = api
+        kafkas[int(number)] = (
             set(recordings.numbers(releases[release])) if release in releases else set()
         )
     missing, more = [], []

@@ -102,7 +102,7 @@ def _bytes(found: DifferentCase) -> Iterator[str]:
 
 
 def _difference(each: MergedDifference) -> Iterator[str]:
-    yield f"  {each.shown_versions} {each.path}"
+    yield f"  {each.shown_versions} {each.shown_path}"
     yield f"    - expected {cut(each.expected_text, _LONGEST_VALUE)}"
     yield f"    + got      {cut(each.got_text, _LONGEST_VALUE)}"
 
