@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.admin.configured import TOPIC, values_of
 from wirekafka.conformance.cases.admin.create_topics import ask, await_partitions, create, new
+from wirekafka.conformance.cases.admin.resource_configs import TOPIC, values_of
 from wirekafka.conformance.cases.admin.topic_configs import MALFORMED, TOGETHER, TOPIC_CONFIGS
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.create_topics import CreateTopicsRequest, CreateTopicsResponse

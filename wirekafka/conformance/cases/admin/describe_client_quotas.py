@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel
@@ -43,7 +44,7 @@ def _set(stage: Stage) -> None:
     )
     for number, parts in enumerate(entities):
         stage.do(alter(parts, (_RATE, 1000.0 + number)), 1)
-        stage.until(lambda p=parts: quotas_of(stage, p), f"quotas of {parts}")
+        stage.until(partial(quotas_of, stage, parts), f"quotas of {parts}")
 
 
 def _keep_own(stage: Stage, answer: Any) -> None:
@@ -131,4 +132,8 @@ _REFUSED: dict[str, _Filter] = {
     "no address": lambda u, c: describe((IP, EXACT, "1.2.3.4.5")),
 }
 for _what, _filter in _REFUSED.items():
-    BOOK.ask(_what, lambda s, make=_filter: make(s.name("u"), s.name("c")))
+
+    def _refused(stage: Stage, make: _Filter = _filter) -> DescribeClientQuotasRequest:
+        return make(stage.name("u"), stage.name("c"))
+
+    BOOK.ask(_what, _refused)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.admin.configured import (
+from wirekafka.conformance.cases.admin.resource_configs import (
     APPEND,
     BROKER,
     CLIENT_METRICS,
@@ -17,6 +17,7 @@ from wirekafka.conformance.cases.admin.configured import (
     home,
     incremental,
     note_values,
+    require_group_configs,
     without_ids,
 )
 from wirekafka.conformance.stage import Stage
@@ -55,6 +56,13 @@ def _of_broker(title: str, change: Change, *, is_named: bool) -> None:
     def _play(stage: Stage) -> None:
         name = home(stage) if is_named else ""
         without_ids(stage, stage.ask(incremental(BROKER, name, change)))
+
+
+_NAMES = {GROUP: "g", CLIENT_METRICS: "m"}
+
+
+def _of_named(title: str, kind: int, change: Change, source: str) -> None:
+    BOOK.ask(title, lambda s: incremental(kind, s.name(_NAMES[kind]), change), source=source)
 
 
 for _what, _change in _OF_BROKERS.items():
@@ -130,11 +138,7 @@ _OF_GROUPS: dict[str, Change] = {
     "an element appended to a number": ("consumer.session.timeout.ms", APPEND, "1"),
 }
 for _what, _change in _OF_GROUPS.items():
-    BOOK.ask(
-        f"of a group, {_what}",
-        lambda s, change=_change: incremental(GROUP, s.name("g"), change),
-        source="KIP-848",
-    )
+    _of_named(f"of a group, {_what}", GROUP, _change, "KIP-848")
 BOOK.ask(
     "of a group with an empty name",
     lambda _: incremental(GROUP, "", ("consumer.session.timeout.ms", SET, "50000")),
@@ -162,11 +166,7 @@ _OF_METRICS: dict[str, Change] = {
     "a deletion": ("interval.ms", DELETE, None),
 }
 for _what, _change in _OF_METRICS.items():
-    BOOK.ask(
-        f"of client metrics, {_what}",
-        lambda s, change=_change: incremental(CLIENT_METRICS, s.name("m"), change),
-        source="KIP-714",
-    )
+    _of_named(f"of client metrics, {_what}", CLIENT_METRICS, _change, "KIP-714")
 BOOK.ask(
     "of client metrics with an empty name",
     lambda _: incremental(CLIENT_METRICS, "", ("interval.ms", SET, "1000")),
@@ -177,6 +177,7 @@ BOOK.ask(
 @BOOK.play("the configurations of a group", source="KIP-848")
 def _group(stage: Stage) -> None:
     """Values of a group are set, changed and deleted one by one."""
+    require_group_configs(stage)
     name = stage.name("g")
     for change in (
         ("consumer.session.timeout.ms", SET, "50000"),
