@@ -1,0 +1,1 @@
+"""Groups of the classic protocol, and the offsets that all kinds of groups commit."""
