@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.conformance.case import Book, ConformanceLevel
+from wirekafka.conformance.case import Book, ConformanceLevel, Need
 from wirekafka.conformance.cases.admin.resource_configs import (
     APPEND,
     BROKER,
@@ -47,6 +47,22 @@ _OF_BROKERS: dict[str, Change] = {
     "the smallest number of replicas in sync": ("min.insync.replicas", SET, "0"),
     "a listener's key": ("listener.name.internal.ssl.keystore.type", SET, "PEM"),
     "addresses with limits of their own": ("max.connections.per.ip.overrides", SET, "192.0.2.1:10"),
+    "a place of keys": ("ssl.keystore.location", SET, "/keys"),
+    "a password of keys": ("ssl.keystore.password", SET, "secret"),
+    "who needs a certificate": ("ssl.client.auth", SET, "required"),
+    "mechanisms of a login": ("sasl.enabled.mechanisms", SET, "PLAIN"),
+    "a class of principals": ("principal.builder.class", SET, "no.such.Class"),
+    "connections of an address": ("max.connections.per.ip", SET, "100"),
+    "a rate of connections": ("max.connection.creation.rate", SET, "100"),
+    "no threads": ("num.io.threads", SET, "0"),
+    "no number of threads": ("num.network.threads", SET, "many"),
+    "a size of messages below 0": ("message.max.bytes", SET, "-1"),
+    "a type of times": ("log.message.timestamp.type", SET, "Never"),
+    "a kind of compression": ("compression.type", SET, "rar"),
+    "an empty policy": ("log.cleanup.policy", SET, ""),
+    "an unclean election": ("unclean.leader.election.enable", SET, "perhaps"),
+    "a ratio above 1": ("log.cleaner.min.cleanable.ratio", SET, "2"),
+    "an option of topics": ("retention.ms", SET, "1000"),
 }
 """Changes that are only validated, for the home broker and for all brokers."""
 
@@ -68,6 +84,15 @@ def _of_named(title: str, kind: int, change: Change, source: str) -> None:
 for _what, _change in _OF_BROKERS.items():
     _of_broker(f"of a broker, {_what}", _change, is_named=True)
     _of_broker(f"of all brokers, {_what}", _change, is_named=False)
+
+
+@BOOK.play("of another broker", needs={Need.THREE_BROKERS}, source="KIP-226")
+def _of_another_broker(stage: Stage) -> None:
+    """A broker refuses a change of another broker's configurations."""
+    other = str(min(id for id in stage.target.nodes if id != stage.target.home))
+    answer = stage.do(incremental(BROKER, other, ("background.threads", SET, "11")))
+    stage.note("error", answer.responses[0].error_code)
+
 
 _ANY: Change = ("background.threads", SET, "11")
 BOOK.ask("of a missing broker", lambda _: incremental(BROKER, NO_BROKER, _ANY))
