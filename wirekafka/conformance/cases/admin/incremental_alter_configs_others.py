@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirekafka.conformance.case import Book, ConformanceLevel, Need
+from wirekafka.conformance.case import Need
+from wirekafka.conformance.cases.admin.incremental_alter_configs import BOOK as CHANGES
 from wirekafka.conformance.cases.admin.resource_configs import (
     APPEND,
     BROKER,
@@ -21,9 +22,6 @@ from wirekafka.conformance.cases.admin.resource_configs import (
     without_ids,
 )
 from wirekafka.conformance.stage import Stage
-from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
-
-BOOK = Book(IncrementalAlterConfigsRequest, "administration", ConformanceLevel.ADMIN, "KIP-339")
 
 _OF_BROKERS: dict[str, Change] = {
     "a dynamic key": ("background.threads", SET, "11"),
@@ -68,7 +66,7 @@ _OF_BROKERS: dict[str, Change] = {
 
 
 def _of_broker(title: str, change: Change, *, is_named: bool) -> None:
-    @BOOK.play(title, source="KIP-226")
+    @CHANGES.play(title, source="KIP-226")
     def _play(stage: Stage) -> None:
         name = home(stage) if is_named else ""
         without_ids(stage, stage.ask(incremental(BROKER, name, change)))
@@ -78,7 +76,7 @@ _NAMES = {GROUP: "g", CLIENT_METRICS: "m"}
 
 
 def _of_named(title: str, kind: int, change: Change, source: str) -> None:
-    BOOK.ask(title, lambda s: incremental(kind, s.name(_NAMES[kind]), change), source=source)
+    CHANGES.ask(title, lambda s: incremental(kind, s.name(_NAMES[kind]), change), source=source)
 
 
 for _what, _change in _OF_BROKERS.items():
@@ -86,7 +84,7 @@ for _what, _change in _OF_BROKERS.items():
     _of_broker(f"of all brokers, {_what}", _change, is_named=False)
 
 
-@BOOK.play("of another broker", needs={Need.THREE_BROKERS}, source="KIP-226")
+@CHANGES.play("of another broker", needs={Need.THREE_BROKERS}, source="KIP-226")
 def _of_another_broker(stage: Stage) -> None:
     """A broker refuses a change of another broker's configurations."""
     other = str(min(id for id in stage.target.nodes if id != stage.target.home))
@@ -95,9 +93,9 @@ def _of_another_broker(stage: Stage) -> None:
 
 
 _ANY: Change = ("background.threads", SET, "11")
-BOOK.ask("of a missing broker", lambda _: incremental(BROKER, NO_BROKER, _ANY))
-BOOK.ask("of a broker that is no number", lambda _: incremental(BROKER, "one", _ANY))
-BOOK.ask("of a negative broker", lambda _: incremental(BROKER, "-1", _ANY))
+CHANGES.ask("of a missing broker", lambda _: incremental(BROKER, NO_BROKER, _ANY))
+CHANGES.ask("of a broker that is no number", lambda _: incremental(BROKER, "one", _ANY))
+CHANGES.ask("of a negative broker", lambda _: incremental(BROKER, "-1", _ANY))
 
 _OF_LOGGERS: dict[str, Change] = {
     "the root's level": ("root", SET, "INFO"),
@@ -111,13 +109,13 @@ _OF_LOGGERS: dict[str, Change] = {
 }
 for _what, _change in _OF_LOGGERS.items():
 
-    @BOOK.play(f"of loggers, {_what}", source="KIP-412")
+    @CHANGES.play(f"of loggers, {_what}", source="KIP-412")
     def _of_loggers(stage: Stage, change: Change = _change) -> None:
         without_ids(stage, stage.ask(incremental(LOGGER, home(stage), change)))
 
 
-BOOK.ask("of a missing broker's loggers", lambda _: incremental(LOGGER, NO_BROKER, _ANY))
-BOOK.ask("of all brokers' loggers", lambda _: incremental(LOGGER, "", ("root", SET, "INFO")))
+CHANGES.ask("of a missing broker's loggers", lambda _: incremental(LOGGER, NO_BROKER, _ANY))
+CHANGES.ask("of all brokers' loggers", lambda _: incremental(LOGGER, "", ("root", SET, "INFO")))
 
 _OF_GROUPS: dict[str, Change] = {
     "a session timeout": ("consumer.session.timeout.ms", SET, "50000"),
@@ -164,7 +162,7 @@ _OF_GROUPS: dict[str, Change] = {
 }
 for _what, _change in _OF_GROUPS.items():
     _of_named(f"of a group, {_what}", GROUP, _change, "KIP-848")
-BOOK.ask(
+CHANGES.ask(
     "of a group with an empty name",
     lambda _: incremental(GROUP, "", ("consumer.session.timeout.ms", SET, "50000")),
 )
@@ -192,14 +190,14 @@ _OF_METRICS: dict[str, Change] = {
 }
 for _what, _change in _OF_METRICS.items():
     _of_named(f"of client metrics, {_what}", CLIENT_METRICS, _change, "KIP-714")
-BOOK.ask(
+CHANGES.ask(
     "of client metrics with an empty name",
     lambda _: incremental(CLIENT_METRICS, "", ("interval.ms", SET, "1000")),
     source="KIP-714",
 )
 
 
-@BOOK.play("the configurations of a group", source="KIP-848")
+@CHANGES.play("the configurations of a group", source="KIP-848")
 def _group(stage: Stage) -> None:
     """Values of a group are set, changed and deleted one by one."""
     require_group_configs(stage)
@@ -215,7 +213,7 @@ def _group(stage: Stage) -> None:
         note_values(stage, GROUP, name)
 
 
-@BOOK.play("the configurations of client metrics", source="KIP-714")
+@CHANGES.play("the configurations of client metrics", source="KIP-714")
 def _metrics(stage: Stage) -> None:
     """Values of a subscription are set, lengthened and deleted one by one."""
     name = stage.name("m")
