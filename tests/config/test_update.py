@@ -258,4 +258,5 @@ def test_only_lists_can_be_appended_to():
     assert is_list(2, "cleanup.policy")
     assert not is_list(2, "retention.ms")
     assert not is_list(16, "metrics")
+    assert not is_list(32, "streams.rack.aware.assignment.tags")
     assert is_list(4, "sasl.enabled.mechanisms")

@@ -26,8 +26,8 @@ _UNCHECKED = "config.providers"
 
 def is_list(resource_type: int, name: str) -> bool:
     """Whether APPEND and SUBTRACT apply to an option of a resource (KIP-339)."""
-    # Not to the lists of client metrics (16), whose types Kafka's controller does not know.
-    table = {2: TOPIC, 4: BROKER, 32: GROUP}.get(resource_type, {})
+    # Kafka's controller does not know the types of groups' (32) and client metrics' (16) options.
+    table = {2: TOPIC, 4: BROKER}.get(resource_type, {})
     option = table.get(name)
     return option is not None and option.type is Type.LIST
 

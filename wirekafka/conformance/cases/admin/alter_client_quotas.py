@@ -96,7 +96,11 @@ _ASKED: dict[str, Callable[[str], Any]] = {
     "no entries": lambda n: AlterClientQuotasRequest(entries=[], validate_only=False),
 }
 for _what, _make in _ASKED.items():
-    BOOK.ask(_what, lambda s, make=_make: make(s.name("u")))
+
+    def _asked(stage: Stage, make: Any = _make) -> Any:
+        return make(stage.name("u"))
+
+    BOOK.ask(_what, _asked)
 
 _Make = Callable[[Stage], QuotaParts]
 _ENTITIES: dict[str, _Make] = {

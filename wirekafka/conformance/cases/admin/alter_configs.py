@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.admin.configured import (
+from wirekafka.conformance.cases.admin.resource_configs import (
     BROKER,
     CLIENT_METRICS,
     GROUP,
@@ -16,6 +16,7 @@ from wirekafka.conformance.cases.admin.configured import (
     home,
     note_values,
     replacement,
+    require_group_configs,
     without_ids,
 )
 from wirekafka.conformance.stage import Stage
@@ -110,6 +111,7 @@ def _partly(stage: Stage) -> None:
 
 @BOOK.play("all configurations of a group", source="KIP-848")
 def _of_a_group(stage: Stage) -> None:
+    require_group_configs(stage)
     name = stage.name("g")
     session = ("consumer.session.timeout.ms", "50000")
     stage.ask(replacement(GROUP, name, session, validate_only=False))

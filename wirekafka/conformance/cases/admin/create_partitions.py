@@ -66,7 +66,11 @@ _ASKED: dict[str, Any] = {
     "as many as there are and assigned": lambda s, id: [grow(s.topic, 2, [])],
 }
 for _what, _topics in _ASKED.items():
-    BOOK.ask(_what, lambda s, make=_topics: request(*make(s, s.target.home)))
+
+    def _asked(stage: Stage, make: Any = _topics) -> CreatePartitionsRequest:
+        return request(*make(stage, stage.target.home))
+
+    BOOK.ask(_what, _asked)
 
 
 @BOOK.play("partitions that are added")

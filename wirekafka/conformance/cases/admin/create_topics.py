@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make, Need
-from wirekafka.conformance.cases.admin.configured import OF_TOPIC
+from wirekafka.conformance.cases.admin.resource_configs import OF_TOPIC
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from wirekafka.protocol.metadata import MetadataRequest
@@ -55,7 +55,10 @@ def ask(stage: Stage, request: CreateTopicsRequest) -> None:
     answer = stage.ask(request)
     if not isinstance(answer, CreateTopicsResponse):
         return
+    brokers = f"only {len(stage.target.nodes)} broker"
     for topic in answer.topics:
+        if topic.error_message:
+            topic.error_message = topic.error_message.replace(brokers, "only N broker")
         if topic.configs:
             topic.configs = [each for each in topic.configs if each.config_source == OF_TOPIC]
         stage.ids[topic.name] = topic.topic_id
@@ -106,7 +109,11 @@ _NAMES: dict[str, Any] = {
     "a topic that exists": lambda s: s.topic,
 }
 for _what, _name in _NAMES.items():
-    _case(_what, lambda s, name=_name: create(new(name(s))))
+
+    def _by_name(stage: Stage, name: Any = _name) -> CreateTopicsRequest:
+        return create(new(name(stage)))
+
+    _case(_what, _by_name)
 
 _COUNTS: dict[str, tuple[int, int]] = {
     "three partitions": (3, 1),
@@ -122,7 +129,11 @@ _COUNTS: dict[str, tuple[int, int]] = {
     "neither partitions nor replicas": (0, 0),
 }
 for _what, _counts in _COUNTS.items():
-    _case(_what, lambda s, counts=_counts: create(new(s.name("new"), *counts)))
+
+    def _by_counts(stage: Stage, counts: tuple[int, int] = _counts) -> CreateTopicsRequest:
+        return create(new(stage.name("new"), *counts))
+
+    _case(_what, _by_counts)
 
 _ASSIGNED: dict[str, Any] = {
     "assigned to a broker": lambda id: [(0, [id]), (1, [id])],
@@ -146,7 +157,11 @@ def _assigned(stage: Stage, make: Any, *counts: int) -> CreateTopicsRequest:
 
 
 for _what, _assignment in _ASSIGNED.items():
-    _case(_what, lambda s, make=_assignment: _assigned(s, make))
+
+    def _by_assignment(stage: Stage, make: Any = _assignment) -> CreateTopicsRequest:
+        return _assigned(stage, make)
+
+    _case(_what, _by_assignment)
 
 _at_home: Any = lambda id: [(0, [id])]  # noqa: E731
 _case("assigned and counted", lambda s: _assigned(s, _at_home, 1, 1))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.admin.configured import TOPIC, values_of
+from wirekafka.conformance.cases.admin.create_topics import BOOK as CREATIONS
 from wirekafka.conformance.cases.admin.create_topics import ask, await_partitions, create, new
+from wirekafka.conformance.cases.admin.resource_configs import TOPIC, values_of
 from wirekafka.conformance.cases.admin.topic_configs import MALFORMED, TOGETHER, TOPIC_CONFIGS
 from wirekafka.conformance.stage import Stage
-from wirekafka.protocol.create_topics import CreateTopicsRequest, CreateTopicsResponse
-
-BOOK = Book(CreateTopicsRequest, "administration", ConformanceLevel.ADMIN, "KIP-525")
+from wirekafka.protocol.create_topics import CreateTopicsResponse
 
 
 def _case(title: str, configs: Iterable[tuple[str, str | None]]) -> None:
-    @BOOK.play(title, versions="2,5,7")
+    @CREATIONS.play(title, versions="2,5,7")
     def _play(stage: Stage) -> None:
         ask(stage, create(new(stage.name("new"), configs=configs)))
 
@@ -32,7 +30,7 @@ _case("configured with null for an unknown name", [("no.such.key", None)])
 _case("configured twice with a name", [("retention.ms", "1"), ("retention.ms", "2")])
 
 
-@BOOK.play("configurations that are kept", versions="2,7")
+@CREATIONS.play("configurations that are kept", versions="2,7")
 def _kept(stage: Stage) -> None:
     """The topic is described with the configurations that it was created with, as written."""
     name = stage.name("new")
@@ -44,7 +42,7 @@ def _kept(stage: Stage) -> None:
     stage.note("configurations", values_of(stage, TOPIC, name))
 
 
-@BOOK.play("the configurations in an answer", versions="5+", source="KIP-525")
+@CREATIONS.play("the configurations in an answer", versions="5+", source="KIP-525")
 def _listed(stage: Stage) -> None:
     """All configurations of topics are listed, their values being the installation's."""
     answer = stage.do(create(new(stage.name("new"))))

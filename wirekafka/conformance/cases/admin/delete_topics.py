@@ -42,9 +42,11 @@ _BY_STATES: dict[str, Any] = {
     "the id of the log of metadata": lambda s: [(None, bytes(15) + b"\1")],
 }
 for _what, _states in _BY_STATES.items():
-    BOOK.ask(
-        _what, lambda s, states=_states: delete_by(*states(s)), versions="6+", source="KIP-516"
-    )
+
+    def _asked(stage: Stage, states: Any = _states) -> DeleteTopicsRequest:
+        return delete_by(*states(stage))
+
+    BOOK.ask(_what, _asked, versions="6+", source="KIP-516")
 
 
 @BOOK.play("a topic by its name")

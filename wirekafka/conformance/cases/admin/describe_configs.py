@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Need
-from wirekafka.conformance.cases.admin.configured import (
+from wirekafka.conformance.cases.admin.resource_configs import (
     BROKER,
     CLIENT_METRICS,
     GROUP,
@@ -21,6 +21,7 @@ from wirekafka.conformance.cases.admin.configured import (
     describe,
     home,
     incremental,
+    require_group_configs,
     values_of,
     without_ids,
 )
@@ -52,9 +53,12 @@ def _keep_fixed(config: Any) -> None:
         config.config_source = OF_DEFAULT
 
 
-def _only(found: DescribeConfigsResponse, key: str) -> Any:
-    """The description of a key; a broker that does not know it has none."""
-    return next(each for each in found.results[0].configs if each.name == key)
+def _only(stage: Stage, request: DescribeConfigsRequest, key: str) -> Any:
+    """The description of a key, an empty one if the broker does not know it."""
+    (result,) = stage.do(request).results
+    found = [each for each in result.configs if each.name == key]
+    stage.note("described", len(found))
+    return found[0] if found else DescribeConfigsResponse.Result.ResourceResult(name="")
 
 
 _ASKED: dict[str, Any] = {
@@ -128,7 +132,8 @@ _case("a topic beside an unknown type", lambda s: _resources((TOPIC, s.topic), (
 @BOOK.play("no key and all keys")
 def _all_keys(stage: Stage) -> None:
     """Null asks for all configurations, as an empty list does."""
-    for keys in (None, []):
+    choices: tuple[list[str] | None, ...] = (None, [])
+    for keys in choices:
         answer = stage.do(describe(TOPIC, stage.topic, keys))
         stage.note("keys", [each.name for each in answer.results[0].configs])
 
@@ -140,11 +145,11 @@ for _config in TOPIC_CONFIGS:
         """The value of the topic comes before the default, under the names that brokers use."""
         name = stage.create("set", **{config.name.replace(".", "_"): config.valid})
         stage.until(lambda: values_of(stage, TOPIC, name), "the configurations")
-        found = _only(stage.do(describe(TOPIC, name, [config.name])), config.name)
+        found = _only(stage, describe(TOPIC, name, [config.name]), config.name)
         _keep_fixed(found)
         stage.note("set", found)
         if config.name != "retention.ms":
-            found = _only(stage.do(describe(TOPIC, stage.topic, [config.name])), config.name)
+            found = _only(stage, describe(TOPIC, stage.topic, [config.name]), config.name)
             _keep_fixed(found)
             stage.note("default", found)
 
@@ -175,7 +180,7 @@ for _key in _KEYS_OF_BROKERS:
     @BOOK.play(f"a broker's {_key}", versions="1,4", source="KIP-226")
     def _of_a_broker(stage: Stage, key: str = _key) -> None:
         """The type, and whether it can be changed and is a secret; values differ anyway."""
-        found = _only(stage.do(describe(BROKER, home(stage), [key])), key)
+        found = _only(stage, describe(BROKER, home(stage), [key]), key)
         stage.note("read only", found.read_only)
         stage.note("sensitive", found.is_sensitive)
         stage.note("value shown", not found.is_sensitive or found.value is None)
@@ -188,7 +193,7 @@ for _key in _KEYS_OF_BROKERS:
 @BOOK.play("a broker without synonyms", source="KIP-226")
 def _no_synonyms(stage: Stage) -> None:
     request = describe(BROKER, home(stage), ["log.retention.ms"], include_synonyms=False)
-    stage.note("synonyms", len(_only(stage.do(request), "log.retention.ms").synonyms))
+    stage.note("synonyms", len(_only(stage, request, "log.retention.ms").synonyms))
 
 
 @BOOK.play("dynamic defaults of all brokers")
@@ -225,6 +230,8 @@ for _what, (_kind, _settings) in _SETTINGS.items():
     @BOOK.play(f"{_what} with configurations", source="KIP-848")
     def _configured(stage: Stage, kind: int = _kind, settings: dict[str, str] = _settings) -> None:
         """What was set is shown with its source, the rest as defaults."""
+        if kind == GROUP:
+            require_group_configs(stage)
         name = stage.name("set")
         changes = [(key, SET, value) for key, value in settings.items()]
         stage.do(incremental(kind, name, *changes, validate_only=False), 0)
@@ -247,6 +254,6 @@ for _key in _GROUP_KEYS:
     @BOOK.play(f"a group's {_key}", versions="1,4", source="KIP-848")
     def _of_a_group(stage: Stage, key: str = _key) -> None:
         """The type of a configuration of groups, which can be changed and is no secret."""
-        found = _only(stage.do(describe(GROUP, stage.name("g"), [key])), key)
+        found = _only(stage, describe(GROUP, stage.name("g"), [key]), key)
         stage.note("type", found.config_type)
         stage.note("read only, sensitive", [found.read_only, found.is_sensitive])

@@ -23,7 +23,8 @@ def log_dirs(*topics: tuple[str, list[int]]) -> DescribeLogDirsRequest:
 def directory_of(stage: Stage, name: str) -> str:
     """The directory of the first partition of a topic that the home broker leads."""
     answer = stage.do(log_dirs((name, [0])), 4)
-    return next(str(each.log_dir) for each in answer.results if each.topics)
+    found: list[str] = [each.log_dir for each in answer.results if each.topics]
+    return found[0]
 
 
 def _keep_own(stage: Stage, answer: Any) -> None:

@@ -68,7 +68,7 @@ def _quorum_of_controllers(stage: Stage) -> None:
 def _times(stage: Stage) -> None:
     """The leader caught up now; the times of others are given as well."""
     (found,) = _described(stage).topics[0].partitions
-    leader = next(each for each in found.current_voters if each.replica_id == found.leader_id)
+    (leader,) = [each for each in found.current_voters if each.replica_id == found.leader_id]
     stage.note("fetched", leader.last_fetch_timestamp > 0)
     stage.note("caught up", leader.last_caught_up_timestamp > 0)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.admin.configured import (
+from wirekafka.conformance.cases.admin.resource_configs import (
     APPEND,
     DELETE,
     SET,
@@ -53,22 +54,19 @@ _CHANGES: dict[str, tuple[Change, ...]] = {
     ),
     "nothing": (),
 }
+
+
+def _of_shared(title: str, changes: Iterable[Change]) -> None:
+    BOOK.ask(title, lambda s: incremental(TOPIC, s.topic, *changes))
+
+
 for _what, _change in _CHANGES.items():
-    BOOK.ask(_what, lambda s, change=_change: incremental(TOPIC, s.topic, *change))
+    _of_shared(_what, _change)
 for _what, _pairs in TOGETHER.items():
-    BOOK.ask(
-        f"set {_what}",
-        lambda s, pairs=_pairs: incremental(TOPIC, s.topic, *((k, SET, v) for k, v in pairs)),
-    )
+    _of_shared(f"set {_what}", [(key, SET, value) for key, value in _pairs])
 for _config in TOPIC_CONFIGS:
-    BOOK.ask(
-        f"good {_config.name}",
-        lambda s, config=_config: incremental(TOPIC, s.topic, (config.name, SET, config.valid)),
-    )
-    BOOK.ask(
-        f"bad {_config.name}",
-        lambda s, config=_config: incremental(TOPIC, s.topic, (config.name, SET, config.invalid)),
-    )
+    _of_shared(f"good {_config.name}", [(_config.name, SET, _config.valid)])
+    _of_shared(f"bad {_config.name}", [(_config.name, SET, _config.invalid)])
 
 BOOK.ask("a missing topic", lambda s: incremental(TOPIC, s.missing, _RETENTION))
 BOOK.ask("a bad name of a topic", lambda _: incremental(TOPIC, "a b", _RETENTION))
@@ -127,8 +125,8 @@ for _what, _change in _EFFECTS.items():
     @BOOK.play(_what)
     def _effect(stage: Stage, changes: tuple[Change, ...] = _change) -> None:
         """What the topic has been configured with afterwards."""
-        throttled = {"leader_replication_throttled_replicas": "0:1,0:2"}
-        name = stage.create(segment_ms="60000", **throttled)
+        configs: dict[str, Any] = {"leader_replication_throttled_replicas": "0:1,0:2"}
+        name = stage.create(segment_ms="60000", **configs)
         stage.ask(incremental(TOPIC, name, *changes, validate_only=False))
         note_values(stage, TOPIC, name)
 

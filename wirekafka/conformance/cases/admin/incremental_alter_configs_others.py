@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.admin.configured import (
+from wirekafka.conformance.case import Need
+from wirekafka.conformance.cases.admin.incremental_alter_configs import BOOK as CHANGES
+from wirekafka.conformance.cases.admin.resource_configs import (
     APPEND,
     BROKER,
     CLIENT_METRICS,
@@ -17,12 +18,10 @@ from wirekafka.conformance.cases.admin.configured import (
     home,
     incremental,
     note_values,
+    require_group_configs,
     without_ids,
 )
 from wirekafka.conformance.stage import Stage
-from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
-
-BOOK = Book(IncrementalAlterConfigsRequest, "administration", ConformanceLevel.ADMIN, "KIP-339")
 
 _OF_BROKERS: dict[str, Change] = {
     "a dynamic key": ("background.threads", SET, "11"),
@@ -46,25 +45,57 @@ _OF_BROKERS: dict[str, Change] = {
     "the smallest number of replicas in sync": ("min.insync.replicas", SET, "0"),
     "a listener's key": ("listener.name.internal.ssl.keystore.type", SET, "PEM"),
     "addresses with limits of their own": ("max.connections.per.ip.overrides", SET, "192.0.2.1:10"),
+    "a place of keys": ("ssl.keystore.location", SET, "/keys"),
+    "a password of keys": ("ssl.keystore.password", SET, "secret"),
+    "who needs a certificate": ("ssl.client.auth", SET, "required"),
+    "mechanisms of a login": ("sasl.enabled.mechanisms", SET, "PLAIN"),
+    "a class of principals": ("principal.builder.class", SET, "no.such.Class"),
+    "connections of an address": ("max.connections.per.ip", SET, "100"),
+    "a rate of connections": ("max.connection.creation.rate", SET, "100"),
+    "no threads": ("num.io.threads", SET, "0"),
+    "no number of threads": ("num.network.threads", SET, "many"),
+    "a size of messages below 0": ("message.max.bytes", SET, "-1"),
+    "a type of times": ("log.message.timestamp.type", SET, "Never"),
+    "a kind of compression": ("compression.type", SET, "rar"),
+    "an empty policy": ("log.cleanup.policy", SET, ""),
+    "an unclean election": ("unclean.leader.election.enable", SET, "perhaps"),
+    "a ratio above 1": ("log.cleaner.min.cleanable.ratio", SET, "2"),
+    "an option of topics": ("retention.ms", SET, "1000"),
 }
 """Changes that are only validated, for the home broker and for all brokers."""
 
 
 def _of_broker(title: str, change: Change, *, is_named: bool) -> None:
-    @BOOK.play(title, source="KIP-226")
+    @CHANGES.play(title, source="KIP-226")
     def _play(stage: Stage) -> None:
         name = home(stage) if is_named else ""
         without_ids(stage, stage.ask(incremental(BROKER, name, change)))
+
+
+_NAMES = {GROUP: "g", CLIENT_METRICS: "m"}
+
+
+def _of_named(title: str, kind: int, change: Change, source: str) -> None:
+    CHANGES.ask(title, lambda s: incremental(kind, s.name(_NAMES[kind]), change), source=source)
 
 
 for _what, _change in _OF_BROKERS.items():
     _of_broker(f"of a broker, {_what}", _change, is_named=True)
     _of_broker(f"of all brokers, {_what}", _change, is_named=False)
 
+
+@CHANGES.play("of another broker", needs={Need.THREE_BROKERS}, source="KIP-226")
+def _of_another_broker(stage: Stage) -> None:
+    """A broker refuses a change of another broker's configurations."""
+    other = str(min(id for id in stage.target.nodes if id != stage.target.home))
+    answer = stage.do(incremental(BROKER, other, ("background.threads", SET, "11")))
+    stage.note("error", answer.responses[0].error_code)
+
+
 _ANY: Change = ("background.threads", SET, "11")
-BOOK.ask("of a missing broker", lambda _: incremental(BROKER, NO_BROKER, _ANY))
-BOOK.ask("of a broker that is no number", lambda _: incremental(BROKER, "one", _ANY))
-BOOK.ask("of a negative broker", lambda _: incremental(BROKER, "-1", _ANY))
+CHANGES.ask("of a missing broker", lambda _: incremental(BROKER, NO_BROKER, _ANY))
+CHANGES.ask("of a broker that is no number", lambda _: incremental(BROKER, "one", _ANY))
+CHANGES.ask("of a negative broker", lambda _: incremental(BROKER, "-1", _ANY))
 
 _OF_LOGGERS: dict[str, Change] = {
     "the root's level": ("root", SET, "INFO"),
@@ -78,13 +109,13 @@ _OF_LOGGERS: dict[str, Change] = {
 }
 for _what, _change in _OF_LOGGERS.items():
 
-    @BOOK.play(f"of loggers, {_what}", source="KIP-412")
+    @CHANGES.play(f"of loggers, {_what}", source="KIP-412")
     def _of_loggers(stage: Stage, change: Change = _change) -> None:
         without_ids(stage, stage.ask(incremental(LOGGER, home(stage), change)))
 
 
-BOOK.ask("of a missing broker's loggers", lambda _: incremental(LOGGER, NO_BROKER, _ANY))
-BOOK.ask("of all brokers' loggers", lambda _: incremental(LOGGER, "", ("root", SET, "INFO")))
+CHANGES.ask("of a missing broker's loggers", lambda _: incremental(LOGGER, NO_BROKER, _ANY))
+CHANGES.ask("of all brokers' loggers", lambda _: incremental(LOGGER, "", ("root", SET, "INFO")))
 
 _OF_GROUPS: dict[str, Change] = {
     "a session timeout": ("consumer.session.timeout.ms", SET, "50000"),
@@ -130,12 +161,8 @@ _OF_GROUPS: dict[str, Change] = {
     "an element appended to a number": ("consumer.session.timeout.ms", APPEND, "1"),
 }
 for _what, _change in _OF_GROUPS.items():
-    BOOK.ask(
-        f"of a group, {_what}",
-        lambda s, change=_change: incremental(GROUP, s.name("g"), change),
-        source="KIP-848",
-    )
-BOOK.ask(
+    _of_named(f"of a group, {_what}", GROUP, _change, "KIP-848")
+CHANGES.ask(
     "of a group with an empty name",
     lambda _: incremental(GROUP, "", ("consumer.session.timeout.ms", SET, "50000")),
 )
@@ -162,21 +189,18 @@ _OF_METRICS: dict[str, Change] = {
     "a deletion": ("interval.ms", DELETE, None),
 }
 for _what, _change in _OF_METRICS.items():
-    BOOK.ask(
-        f"of client metrics, {_what}",
-        lambda s, change=_change: incremental(CLIENT_METRICS, s.name("m"), change),
-        source="KIP-714",
-    )
-BOOK.ask(
+    _of_named(f"of client metrics, {_what}", CLIENT_METRICS, _change, "KIP-714")
+CHANGES.ask(
     "of client metrics with an empty name",
     lambda _: incremental(CLIENT_METRICS, "", ("interval.ms", SET, "1000")),
     source="KIP-714",
 )
 
 
-@BOOK.play("the configurations of a group", source="KIP-848")
+@CHANGES.play("the configurations of a group", source="KIP-848")
 def _group(stage: Stage) -> None:
     """Values of a group are set, changed and deleted one by one."""
+    require_group_configs(stage)
     name = stage.name("g")
     for change in (
         ("consumer.session.timeout.ms", SET, "50000"),
@@ -189,7 +213,7 @@ def _group(stage: Stage) -> None:
         note_values(stage, GROUP, name)
 
 
-@BOOK.play("the configurations of client metrics", source="KIP-714")
+@CHANGES.play("the configurations of client metrics", source="KIP-714")
 def _metrics(stage: Stage) -> None:
     """Values of a subscription are set, lengthened and deleted one by one."""
     name = stage.name("m")

@@ -32,7 +32,8 @@ def _case(title: str, request: UpdateFeaturesRequest, **options: Any) -> None:
         answer = stage.ask(request)
         if not isinstance(answer, UpdateFeaturesResponse):
             return
-        for each in (answer, *answer.results):
+        texts: list[Any] = [answer, *answer.results]
+        for each in texts:
             each.error_message = _CONTROLLER.sub("controller N", each.error_message or "") or None
 
 

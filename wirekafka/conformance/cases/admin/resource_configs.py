@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wirekafka.codec.message import Response
-from wirekafka.conformance.stage import Stage
+from wirekafka.conformance.stage import Stage, Unsupported
 from wirekafka.protocol.alter_configs import AlterConfigsRequest
 from wirekafka.protocol.describe_configs import DescribeConfigsRequest
 from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -87,6 +87,14 @@ def note_values(stage: Stage, kind: int, name: str) -> None:
     stage.note("configurations", {each: value for each, value in values.items() if each != key})
 
 
+def require_group_configs(stage: Stage) -> None:
+    """Raise Unsupported if groups have no configurations, as where only classic groups exist."""
+    key, _ = _MARKS[GROUP]
+    (found,) = stage.do(describe(GROUP, stage.name("any"), [key]), 4).results
+    if not found.configs:
+        raise Unsupported("configurations of groups")
+
+
 def home(stage: Stage) -> str:
     """The home broker's id, as the name of a resource."""
     return str(stage.target.home)
@@ -97,7 +105,8 @@ def without_ids(stage: Stage, answer: Any) -> None:
     if not isinstance(answer, Response):
         return
     id = home(stage)
-    for each in getattr(answer, "results", None) or getattr(answer, "responses", ()):
+    found: Any = getattr(answer, "results", None) or getattr(answer, "responses", ())
+    for each in found:
         if each.resource_name == id:
             each.resource_name = "a broker"
         if each.error_message:
