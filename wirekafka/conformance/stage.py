@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from wirekafka.codec.message import Message, Request
@@ -216,7 +217,7 @@ class Stage:
         self.until(lambda: self._find(GROUP, self.name()), "a coordinator of groups")
         self.until(lambda: self._find(TRANSACTION, self.name()), "a coordinator of transactions")
         for node in self.target.nodes:
-            self.until(lambda node=node: self._has_producer_ids(node), "producer ids")
+            self.until(partial(self._has_producer_ids, node), "producer ids")
 
     def delete(self, name: str) -> None:
         """Delete a topic."""
@@ -352,7 +353,8 @@ class Stage:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         if self.target.newest(InitProducerIdRequest, 4) is None:
             return True
-        return self.do(request, 4, at=node).error_code != Error.COORDINATOR_LOAD_IN_PROGRESS
+        code: int = self.do(request, 4, at=node).error_code
+        return code != Error.COORDINATOR_LOAD_IN_PROGRESS
 
     def _make(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         new = CreateTopicsRequest.CreatableTopic

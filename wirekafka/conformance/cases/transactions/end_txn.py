@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.conformance.case import Book, ConformanceLevel
+from wirekafka.conformance.case import Book, ConformanceLevel, Make
 from wirekafka.conformance.cases.transactions.producer import ScriptedProducer, number
 from wirekafka.conformance.cases.transactions.views import log, positions, producers
 from wirekafka.conformance.stage import Stage, batch
@@ -22,6 +22,14 @@ def _request(
     return EndTxnRequest(
         transactional_id=id, producer_id=producer_id, producer_epoch=epoch, committed=committed
     )
+
+
+def _unknown(**what: Any) -> Make:
+    return lambda stage: _request(stage.name("x"), **what)
+
+
+def _nameless(**what: Any) -> Make:
+    return lambda _: _request("", **what)
 
 
 def _begun(stage: Stage, text: str = "x") -> ScriptedProducer:
@@ -44,19 +52,11 @@ def _note_all(stage: Stage, topic: str, partition: int = 0) -> None:
 
 
 for _what, _is_committed in _ENDS.items():
-    BOOK.ask(
-        f"{_what} of an unknown transactional id",
-        lambda s, committed=_is_committed: _request(s.name("x"), committed=committed),
-    )
-    BOOK.ask(
-        f"{_what} of an empty transactional id",
-        lambda _, committed=_is_committed: _request("", committed=committed),
-    )
+    BOOK.ask(f"{_what} of an unknown transactional id", _unknown(committed=_is_committed))
+    BOOK.ask(f"{_what} of an empty transactional id", _nameless(committed=_is_committed))
     BOOK.ask(
         f"{_what} without a producer id",
-        lambda s, committed=_is_committed: _request(
-            s.name("x"), committed=committed, producer_id=-1, epoch=-1
-        ),
+        _unknown(committed=_is_committed, producer_id=-1, epoch=-1),
     )
 
     @BOOK.play(f"{_what} of nothing", versions="0-5")

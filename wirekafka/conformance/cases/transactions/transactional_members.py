@@ -98,7 +98,9 @@ _SHOWN: dict[str, dict[str, Any]] = {
 
 def _of_member(shown: dict[str, Any], member: str, epoch: int = 1) -> dict[str, Any]:
     """What is shown of a member that there is; generations count from its epoch."""
-    found = {name: member if value == "me" else value for name, value in shown.items()}
+    found: dict[str, Any] = {
+        name: member if value == "me" else value for name, value in shown.items()
+    }
     if _GENERATION in found:
         found[_GENERATION] += epoch - 1
     return found
