@@ -383,9 +383,11 @@ class Stage:
         asked = MetadataRequest(
             topics=[MetadataRequest.Topic(name=name)], allow_auto_topic_creation=False
         )
-        (found,) = self.do(asked, 12).topics
-        if found.error_code or len(found.partitions) != partitions:
-            return False
+        for node in self.target.nodes:
+            # Coordinators on other brokers must know the topic too.
+            (found,) = self.do(asked, 12, at=node).topics
+            if found.error_code or len(found.partitions) != partitions:
+                return False
         self.ids[name] = found.topic_id if any(found.topic_id) else UNKNOWN_ID
         # A broker may report itself as the leader shortly before it serves as one.
         topic = ListOffsetsRequest.Topic
