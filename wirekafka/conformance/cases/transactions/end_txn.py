@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.transactions.producer import ScriptedProducer, number
+from wirekafka.conformance.cases.transactions.producer import TIMEOUT_MS, ScriptedProducer, number
 from wirekafka.conformance.cases.transactions.views import log, positions, producers
 from wirekafka.conformance.stage import Stage, batch
 from wirekafka.protocol.end_txn import EndTxnRequest
@@ -314,13 +314,14 @@ for _level_of_producer in (1, 2):
     def _timed_out(stage: Stage, level: int = _level_of_producer) -> None:
         """The coordinator aborts it and fences its producer, which can begin anew."""
         topic = stage.create()
-        producer = ScriptedProducer(stage, level=level, timeout_ms=100)
+        producer = ScriptedProducer(stage, level=level, timeout_ms=1500)
         producer.send(topic)
         stage.until(lambda: producer.state() == "CompleteAbort", "an abort after the timeout")
         stage.ask(producer.end_request())
         stage.ask(producer.produce_request(topic), producer.produce_version)
         stage.note("the transaction", producer.described())
         _note_all(stage, topic)
+        producer.timeout_ms = TIMEOUT_MS
         producer.start()
         producer.send(topic)
         producer.end()

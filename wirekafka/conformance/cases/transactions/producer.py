@@ -40,7 +40,8 @@ class ScriptedProducer:
         self.stage, self.level = stage, level
         self.id = stage.name(text)
         self.producer_id, self.epoch = -1, -1
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
+        """The timeout of transactions from the next start on."""
         self._sequences: dict[tuple[str, int], int] = {}
         newest_end = stage.target.newest(EndTxnRequest, 5)
         if level == 2 and newest_end != 5:
@@ -65,7 +66,7 @@ class ScriptedProducer:
         """The request for a producer id; by default one that begins anew."""
         return InitProducerIdRequest(
             transactional_id=self.id,
-            transaction_timeout_ms=self._timeout_ms if timeout_ms is None else timeout_ms,
+            transaction_timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms,
             producer_id=producer_id,
             producer_epoch=epoch,
         )
