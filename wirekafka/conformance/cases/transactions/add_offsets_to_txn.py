@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.transactions.producer import ScriptedProducer
+from wirekafka.conformance.cases.transactions.producer import UNKNOWN_PRODUCER, ScriptedProducer
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest
 
 BOOK = Book(AddOffsetsToTxnRequest, "transactions", ConformanceLevel.TRANSACTIONS, "KIP-98")
 
 
-def _request(id: str, group: str, producer_id: int = 77, epoch: int = 0) -> AddOffsetsToTxnRequest:
+def _request(
+    id: str, group: str, producer_id: int = UNKNOWN_PRODUCER, epoch: int = 0
+) -> AddOffsetsToTxnRequest:
     return AddOffsetsToTxnRequest(
         transactional_id=id, producer_id=producer_id, producer_epoch=epoch, group_id=group
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel
 from wirekafka.conformance.cases.transactions.producer import (
+    UNKNOWN_PRODUCER,
     ScriptedProducer,
     add_request,
     neighbours,
@@ -20,14 +21,20 @@ BOOK = Book(AddPartitionsToTxnRequest, "transactions", ConformanceLevel.TRANSACT
 _CLIENTS, _BROKERS = "0-3", "4-5"
 _VERIFICATION = "KIP-890"
 
-BOOK.ask("an unknown transactional id", lambda s: add_request(s.name("x"), 77, 0, {s.topic: [0]}))
-BOOK.ask("an empty transactional id", lambda s: add_request("", 77, 0, {s.topic: [0]}))
 BOOK.ask(
-    "an unknown transactional id and a missing topic",
-    lambda s: add_request(s.name("x"), 77, 0, {s.missing: [0]}),
+    "an unknown transactional id",
+    lambda s: add_request(s.name("x"), UNKNOWN_PRODUCER, 0, {s.topic: [0]}),
 )
 BOOK.ask(
-    "an unknown transactional id without partitions", lambda s: add_request(s.name("x"), 77, 0, {})
+    "an empty transactional id", lambda s: add_request("", UNKNOWN_PRODUCER, 0, {s.topic: [0]})
+)
+BOOK.ask(
+    "an unknown transactional id and a missing topic",
+    lambda s: add_request(s.name("x"), UNKNOWN_PRODUCER, 0, {s.missing: [0]}),
+)
+BOOK.ask(
+    "an unknown transactional id without partitions",
+    lambda s: add_request(s.name("x"), UNKNOWN_PRODUCER, 0, {}),
 )
 BOOK.ask(
     "no producer id of an unknown transactional id",
@@ -35,7 +42,7 @@ BOOK.ask(
 )
 BOOK.ask(
     "a verification for an unknown transactional id",
-    lambda s: add_request(s.name("x"), 77, 0, {s.topic: [0]}, verify_only=True),
+    lambda s: add_request(s.name("x"), UNKNOWN_PRODUCER, 0, {s.topic: [0]}, verify_only=True),
     versions=_BROKERS,
     source=_VERIFICATION,
 )

@@ -74,7 +74,7 @@ for _level in (1, 2):
 
 @BOOK.play("timeouts of producers")
 def _timeouts(stage: Stage) -> None:
-    for name, timeout_ms in (("x", 1), ("y", 60_000), ("z", 900_000)):
+    for name, timeout_ms in (("x", 10_000), ("y", 60_000), ("z", 900_000)):
         producer = ScriptedProducer(stage, name, level=1, timeout_ms=timeout_ms)
         stage.ask(_request(producer.id))
 

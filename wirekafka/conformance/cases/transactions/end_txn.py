@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.transactions.producer import TIMEOUT_MS, ScriptedProducer, number
+from wirekafka.conformance.cases.transactions.producer import (
+    TIMEOUT_MS,
+    UNKNOWN_PRODUCER,
+    ScriptedProducer,
+    number,
+)
 from wirekafka.conformance.cases.transactions.views import log, positions, producers
 from wirekafka.conformance.stage import Stage, batch
 from wirekafka.protocol.end_txn import EndTxnRequest
@@ -17,7 +22,7 @@ _ENDS = {"a commit": True, "an abort": False}
 
 
 def _request(
-    id: str, *, committed: bool = True, producer_id: int = 77, epoch: int = 0
+    id: str, *, committed: bool = True, producer_id: int = UNKNOWN_PRODUCER, epoch: int = 0
 ) -> EndTxnRequest:
     return EndTxnRequest(
         transactional_id=id, producer_id=producer_id, producer_epoch=epoch, committed=committed

@@ -17,6 +17,8 @@ from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
 
 TIMEOUT_MS = 60_000
+UNKNOWN_PRODUCER = 2**41
+"""A producer id that no broker has given so far."""
 _OFFSETS_TOPIC = "__consumer_offsets"
 _BUSY = frozenset(
     {
