@@ -349,7 +349,7 @@ class Stage:
         return [] if found.error_code or found.node_id not in self.target.nodes else [found.node_id]
 
     def _has_producer_ids(self, node: int) -> bool:
-        """Whether a broker has producer ids to give: one that has just started asks for some."""
+        """Whether a broker has producer ids to give; a fresh broker asks for some first."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         if self.target.newest(InitProducerIdRequest, 4) is None:
             return True

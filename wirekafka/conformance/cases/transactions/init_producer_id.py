@@ -23,7 +23,7 @@ _LONGEST_MS = 900_000
 def init(
     name: str | None, timeout_ms: int = 60_000, producer_id: int = -1, epoch: int = -1
 ) -> InitProducerIdRequest:
-    """The request of a producer that begins, or of one that recovers."""
+    """The request of a producer that begins or recovers."""
     return InitProducerIdRequest(
         transactional_id=name,
         transaction_timeout_ms=timeout_ms,

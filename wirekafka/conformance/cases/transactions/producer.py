@@ -65,7 +65,7 @@ class ScriptedProducer:
     def init_request(
         self, *, producer_id: int = -1, epoch: int = -1, timeout_ms: int | None = None
     ) -> InitProducerIdRequest:
-        """The request for a producer id; by default one that begins anew."""
+        """The request for a producer id; by default to begin anew."""
         return InitProducerIdRequest(
             transactional_id=self.id,
             transaction_timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms,
