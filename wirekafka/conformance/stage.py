@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from wirekafka.codec.message import Message, Request
@@ -254,7 +255,7 @@ class Stage:
         self.until(lambda: self._find(GROUP, self.name()), "a coordinator of groups")
         self.until(lambda: self._find(TRANSACTION, self.name()), "a coordinator of transactions")
         for node in self.target.nodes:
-            self.until(lambda node=node: self._has_producer_ids(node), "producer ids")
+            self.until(partial(self._has_producer_ids, node), "producer ids")
 
     def delete(self, name: str) -> None:
         """Delete a topic."""
@@ -397,11 +398,12 @@ class Stage:
         return [] if found.error_code or found.node_id not in self.target.nodes else [found.node_id]
 
     def _has_producer_ids(self, node: int) -> bool:
-        """Whether a broker has producer ids to give: one that has just started asks for some."""
+        """Whether a broker has producer ids to give; a fresh broker asks for some first."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         if self.target.newest(InitProducerIdRequest, 4) is None:
             return True
-        return self.do(request, 4, at=node).error_code != Error.COORDINATOR_LOAD_IN_PROGRESS
+        code: int = self.do(request, 4, at=node).error_code
+        return code != Error.COORDINATOR_LOAD_IN_PROGRESS
 
     def _make(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         new = CreateTopicsRequest.CreatableTopic
@@ -434,9 +436,11 @@ class Stage:
         asked = MetadataRequest(
             topics=[MetadataRequest.Topic(name=name)], allow_auto_topic_creation=create
         )
-        (found,) = self.do(asked, 12).topics
-        if found.error_code or len(found.partitions) < partitions:
-            return False
+        for node in self.target.nodes:
+            # Coordinators on other brokers must know the topic too.
+            (found,) = self.do(asked, 12, at=node).topics
+            if found.error_code or len(found.partitions) < partitions:
+                return False
         self.ids[name] = found.topic_id if any(found.topic_id) else UNKNOWN_ID
         # A broker may report itself as the leader shortly before it serves as one.
         topic = ListOffsetsRequest.Topic

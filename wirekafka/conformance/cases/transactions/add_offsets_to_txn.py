@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.transactions.producer import ScriptedProducer
+from wirekafka.conformance.cases.transactions.producer import UNKNOWN_PRODUCER, ScriptedProducer
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest
 
 BOOK = Book(AddOffsetsToTxnRequest, "transactions", ConformanceLevel.TRANSACTIONS, "KIP-98")
 
 
-def _request(id: str, group: str, producer_id: int = 77, epoch: int = 0) -> AddOffsetsToTxnRequest:
+def _request(
+    id: str, group: str, producer_id: int = UNKNOWN_PRODUCER, epoch: int = 0
+) -> AddOffsetsToTxnRequest:
     return AddOffsetsToTxnRequest(
         transactional_id=id, producer_id=producer_id, producer_epoch=epoch, group_id=group
     )
@@ -27,19 +29,12 @@ BOOK.ask(
 )
 
 
-def _noted(stage: Stage, producer: ScriptedProducer) -> None:
-    """Note the transaction; which partitions its groups have depends on their names."""
-    found = producer.described()
-    topics = [{"topic": each.topic, "count": len(each.partitions)} for each in found.topics]
-    stage.note("the transaction", {"state": found.transaction_state, "topics": topics})
-
-
 @BOOK.play("a group", versions="0-4")
 def _group(stage: Stage) -> None:
     """The partition of the group in the internal topic is part of the transaction."""
     producer = ScriptedProducer(stage, level=1)
     stage.ask(producer.add_offsets_request(stage.name("g")))
-    _noted(stage, producer)
+    stage.note("the transaction", producer.described())
     producer.leave()
 
 
@@ -48,7 +43,7 @@ def _twice(stage: Stage) -> None:
     producer = ScriptedProducer(stage, level=1)
     for _ in range(2):
         stage.ask(producer.add_offsets_request(stage.name("g")))
-    _noted(stage, producer)
+    stage.note("the transaction", producer.described())
     producer.leave()
 
 
@@ -56,7 +51,7 @@ def _twice(stage: Stage) -> None:
 def _no_group(stage: Stage) -> None:
     producer = ScriptedProducer(stage, level=1)
     stage.ask(producer.add_offsets_request(""))
-    _noted(stage, producer)
+    stage.note("the transaction", producer.described())
     producer.leave()
 
 
@@ -66,7 +61,7 @@ def _beside(stage: Stage) -> None:
     producer = ScriptedProducer(stage, level=1)
     producer.add(topic, 0)
     stage.ask(producer.add_offsets_request(stage.name("g")))
-    _noted(stage, producer)
+    stage.note("the transaction", producer.described())
     producer.leave()
 
 
@@ -92,7 +87,7 @@ for _what, _identity in _IDENTITIES.items():
         producer.start()
         stage.ask(producer.add_offsets_request(stage.name("g")))
         stage.ask(producer.add_offsets_request(stage.name("other"), **identity))
-        _noted(stage, producer)
+        stage.note("the transaction", producer.described())
         producer.leave()
 
 
@@ -105,7 +100,7 @@ for _is_committed in (True, False):
         stage.ask(producer.add_offsets_request(stage.name("g")))
         producer.end(committed=committed)
         stage.ask(producer.add_offsets_request(stage.name("g")))
-        _noted(stage, producer)
+        stage.note("the transaction", producer.described())
         producer.leave()
 
     @BOOK.play(f"after {_end} with the epoch before", versions="0,2,4", source="KIP-890")

@@ -7,9 +7,10 @@ from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel
 from wirekafka.conformance.cases.transactions.producer import (
+    UNKNOWN_PRODUCER,
     ScriptedProducer,
     add_request,
-    with_one_coordinator,
+    neighbours,
 )
 from wirekafka.conformance.cases.transactions.views import log, positions
 from wirekafka.conformance.stage import Stage
@@ -20,14 +21,20 @@ BOOK = Book(AddPartitionsToTxnRequest, "transactions", ConformanceLevel.TRANSACT
 _CLIENTS, _BROKERS = "0-3", "4-5"
 _VERIFICATION = "KIP-890"
 
-BOOK.ask("an unknown transactional id", lambda s: add_request(s.name("x"), 77, 0, {s.topic: [0]}))
-BOOK.ask("an empty transactional id", lambda s: add_request("", 77, 0, {s.topic: [0]}))
 BOOK.ask(
-    "an unknown transactional id and a missing topic",
-    lambda s: add_request(s.name("x"), 77, 0, {s.missing: [0]}),
+    "an unknown transactional id",
+    lambda s: add_request(s.name("x"), UNKNOWN_PRODUCER, 0, {s.topic: [0]}),
 )
 BOOK.ask(
-    "an unknown transactional id without partitions", lambda s: add_request(s.name("x"), 77, 0, {})
+    "an empty transactional id", lambda s: add_request("", UNKNOWN_PRODUCER, 0, {s.topic: [0]})
+)
+BOOK.ask(
+    "an unknown transactional id and a missing topic",
+    lambda s: add_request(s.name("x"), UNKNOWN_PRODUCER, 0, {s.missing: [0]}),
+)
+BOOK.ask(
+    "an unknown transactional id without partitions",
+    lambda s: add_request(s.name("x"), UNKNOWN_PRODUCER, 0, {}),
 )
 BOOK.ask(
     "no producer id of an unknown transactional id",
@@ -35,7 +42,7 @@ BOOK.ask(
 )
 BOOK.ask(
     "a verification for an unknown transactional id",
-    lambda s: add_request(s.name("x"), 77, 0, {s.topic: [0]}, verify_only=True),
+    lambda s: add_request(s.name("x"), UNKNOWN_PRODUCER, 0, {s.topic: [0]}, verify_only=True),
     versions=_BROKERS,
     source=_VERIFICATION,
 )
@@ -233,8 +240,7 @@ def _several(requests: Iterable[AddPartitionsToTxnRequest]) -> AddPartitionsToTx
 @BOOK.play("two transactions in a request", versions=_BROKERS, source=_VERIFICATION)
 def _two_transactions(stage: Stage) -> None:
     topic = stage.create(partitions=2)
-    names = with_one_coordinator(stage, 2)
-    first, second = (ScriptedProducer(stage, name, level=1) for name in names)
+    first, second = neighbours(stage, 2)
     requests = [first.add_request({topic: [0, 1]}), second.add_request({topic: [1]})]
     stage.ask(_several(requests))
     for each in (first, second):
@@ -246,8 +252,7 @@ def _two_transactions(stage: Stage) -> None:
 def _good_and_fenced(stage: Stage) -> None:
     """What is wrong with one transaction does not keep another from its partitions."""
     topic = stage.create(partitions=2)
-    names = with_one_coordinator(stage, 2)
-    first, second = (ScriptedProducer(stage, name, level=1) for name in names)
+    first, second = neighbours(stage, 2)
     second.start()
     requests = [first.add_request({topic: [0]}), second.add_request({topic: [1]}, lag=1)]
     stage.ask(_several(requests))
@@ -259,8 +264,7 @@ def _good_and_fenced(stage: Stage) -> None:
 @BOOK.play("a verification beside an addition", versions=_BROKERS, source=_VERIFICATION)
 def _verify_and_add(stage: Stage) -> None:
     topic = stage.create(partitions=2)
-    names = with_one_coordinator(stage, 2)
-    first, second = (ScriptedProducer(stage, name, level=1) for name in names)
+    first, second = neighbours(stage, 2)
     requests = [first.add_request({topic: [0]}, verify_only=True), second.add_request({topic: [1]})]
     stage.ask(_several(requests))
     for each in (first, second):
@@ -271,8 +275,7 @@ def _verify_and_add(stage: Stage) -> None:
 @BOOK.play("a good and a missing topic of two transactions", versions=_BROKERS)
 def _good_and_missing(stage: Stage) -> None:
     topic = stage.create()
-    names = with_one_coordinator(stage, 2)
-    first, second = (ScriptedProducer(stage, name, level=1) for name in names)
+    first, second = neighbours(stage, 2)
     requests = [first.add_request({topic: [0]}), second.add_request({stage.missing: [0]})]
     stage.ask(_several(requests))
     for each in (first, second):

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.transactions.producer import ScriptedProducer, with_one_coordinator
+from wirekafka.conformance.cases.transactions.producer import (
+    ScriptedProducer,
+    neighbours,
+    with_one_coordinator,
+)
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.describe_transactions import DescribeTransactionsRequest
 
@@ -52,9 +56,7 @@ for _level in (1, 2):
         """The internal topic of the group's offsets is listed as others are."""
         producer = ScriptedProducer(stage, level=level)
         producer.commit_offsets(stage.name("g"), {stage.topic: {0: 1}})
-        (found,) = stage.do(_request(producer.id)).transaction_states
-        topics = [{"topic": each.topic, "count": len(each.partitions)} for each in found.topics]
-        stage.note("topics", topics)
+        stage.note("the transaction", producer.described())
         producer.leave()
 
     @BOOK.play(f"a fenced transaction of level {_level}")
@@ -72,18 +74,14 @@ for _level in (1, 2):
 
 @BOOK.play("timeouts of producers")
 def _timeouts(stage: Stage) -> None:
-    for name, timeout_ms in (("x", 1), ("y", 60_000), ("z", 900_000)):
+    for name, timeout_ms in (("x", 10_000), ("y", 60_000), ("z", 900_000)):
         producer = ScriptedProducer(stage, name, level=1, timeout_ms=timeout_ms)
         stage.ask(_request(producer.id))
 
 
-def _two(stage: Stage) -> list[ScriptedProducer]:
-    return [ScriptedProducer(stage, each, level=1) for each in with_one_coordinator(stage, 2)]
-
-
 @BOOK.play("two ids")
 def _two_ids(stage: Stage) -> None:
-    stage.ask(_request(*(each.id for each in _two(stage))))
+    stage.ask(_request(*(each.id for each in neighbours(stage, 2))))
 
 
 @BOOK.play("an id twice")

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.transactions.producer import ScriptedProducer
+from wirekafka.conformance.case import Book, ConformanceLevel, Make
+from wirekafka.conformance.cases.transactions.producer import (
+    TIMEOUT_MS,
+    UNKNOWN_PRODUCER,
+    ScriptedProducer,
+    number,
+)
 from wirekafka.conformance.cases.transactions.views import log, positions, producers
 from wirekafka.conformance.stage import Stage, batch
 from wirekafka.protocol.end_txn import EndTxnRequest
@@ -17,16 +22,24 @@ _ENDS = {"a commit": True, "an abort": False}
 
 
 def _request(
-    id: str, *, committed: bool = True, producer_id: int = 77, epoch: int = 0
+    id: str, *, committed: bool = True, producer_id: int = UNKNOWN_PRODUCER, epoch: int = 0
 ) -> EndTxnRequest:
     return EndTxnRequest(
         transactional_id=id, producer_id=producer_id, producer_epoch=epoch, committed=committed
     )
 
 
-def _level(stage: Stage) -> int:
-    """The level of transactions whose clients send this version of EndTxn."""
-    return 2 if stage.version >= 5 else 1
+def _unknown(**what: Any) -> Make:
+    return lambda stage: _request(stage.name("x"), **what)
+
+
+def _nameless(**what: Any) -> Make:
+    return lambda _: _request("", **what)
+
+
+def _begun(stage: Stage, text: str = "x") -> ScriptedProducer:
+    """A producer of the level of transactions whose clients send this version of EndTxn."""
+    return ScriptedProducer(stage, text, level=2 if stage.version >= 5 else 1)
 
 
 def _ask_end(stage: Stage, producer: ScriptedProducer, **what: Any) -> None:
@@ -44,25 +57,17 @@ def _note_all(stage: Stage, topic: str, partition: int = 0) -> None:
 
 
 for _what, _is_committed in _ENDS.items():
-    BOOK.ask(
-        f"{_what} of an unknown transactional id",
-        lambda s, committed=_is_committed: _request(s.name("x"), committed=committed),
-    )
-    BOOK.ask(
-        f"{_what} of an empty transactional id",
-        lambda _, committed=_is_committed: _request("", committed=committed),
-    )
+    BOOK.ask(f"{_what} of an unknown transactional id", _unknown(committed=_is_committed))
+    BOOK.ask(f"{_what} of an empty transactional id", _nameless(committed=_is_committed))
     BOOK.ask(
         f"{_what} without a producer id",
-        lambda s, committed=_is_committed: _request(
-            s.name("x"), committed=committed, producer_id=-1, epoch=-1
-        ),
+        _unknown(committed=_is_committed, producer_id=-1, epoch=-1),
     )
 
     @BOOK.play(f"{_what} of nothing", versions="0-5")
     def _nothing(stage: Stage, committed: bool = _is_committed) -> None:
         """A transaction that was never begun; twice."""
-        producer = ScriptedProducer(stage, level=_level(stage))
+        producer = _begun(stage)
         _ask_end(stage, producer, committed=committed)
         stage.note("the transaction", producer.described())
         _ask_end(stage, producer, committed=committed)
@@ -71,7 +76,7 @@ for _what, _is_committed in _ENDS.items():
     def _records(stage: Stage, committed: bool = _is_committed) -> None:
         """Markers end the transaction in the log; from version 5 on it has the next epoch."""
         topic = stage.create()
-        producer = ScriptedProducer(stage, level=_level(stage))
+        producer = _begun(stage)
         producer.send(topic, count=3)
         stage.note("positions before", positions(stage, topic))
         stage.note("producers before", producers(stage, topic))
@@ -83,7 +88,7 @@ for _what, _is_committed in _ENDS.items():
     def _partitions(stage: Stage, committed: bool = _is_committed) -> None:
         """Each partition gets one marker, the partitions beside them none."""
         topics = stage.create("a", partitions=3), stage.create("b")
-        producer = ScriptedProducer(stage, level=_level(stage))
+        producer = _begun(stage)
         producer.send(topics[0], partition=0)
         producer.send(topics[0], partition=2, count=2)
         producer.send(topics[1])
@@ -94,7 +99,7 @@ for _what, _is_committed in _ENDS.items():
 
     @BOOK.play(f"{_what} of offsets", versions="0,4-5")
     def _offsets(stage: Stage, committed: bool = _is_committed) -> None:
-        producer = ScriptedProducer(stage, level=_level(stage))
+        producer = _begun(stage)
         producer.commit_offsets(stage.name("g"), {stage.topic: {0: 1}})
         _ask_end(stage, producer, committed=committed)
         stage.note("the transaction", producer.described())
@@ -118,7 +123,7 @@ for _what, _is_committed in _ENDS.items():
         ) -> None:
             """A repeated end is accepted when it is the same, and refused when it is the other."""
             topic = stage.create()
-            producer = ScriptedProducer(stage, level=_level(stage))
+            producer = _begun(stage)
             producer.send(topic)
             epoch = producer.epoch
             _ask_end(stage, producer, committed=committed)
@@ -145,7 +150,7 @@ for _what, _is_committed in _ENDS.items():
     @BOOK.play(f"{_what} after another producer has begun", versions="0-5")
     def _fenced(stage: Stage, committed: bool = _is_committed) -> None:
         topic = stage.create()
-        producer = ScriptedProducer(stage, level=_level(stage))
+        producer = _begun(stage)
         producer.send(topic)
         stage.do(producer.init_request(), 4)
         producer.settle()
@@ -166,7 +171,7 @@ for _what, _identity in _IDENTITIES.items():
     def _end_as(stage: Stage, identity: dict[str, Any] = _identity) -> None:
         """INVALID_PRODUCER_EPOCH or PRODUCER_FENCED, by version; the transaction stays open."""
         topic = stage.create()
-        producer = ScriptedProducer(stage, level=_level(stage))
+        producer = _begun(stage)
         producer.start()
         producer.start()
         producer.send(topic)
@@ -177,7 +182,7 @@ for _what, _identity in _IDENTITIES.items():
 
     @BOOK.play(f"a commit of nothing by {_what}", versions="0-5")
     def _end_nothing_as(stage: Stage, identity: dict[str, Any] = _identity) -> None:
-        producer = ScriptedProducer(stage, level=_level(stage))
+        producer = _begun(stage)
         producer.start()
         producer.start()
         stage.ask(producer.end_request(**identity))
@@ -186,7 +191,7 @@ for _what, _identity in _IDENTITIES.items():
     @BOOK.play(f"a commit after a commit by {_what}", versions="1,4-5")
     def _end_ended_as(stage: Stage, identity: dict[str, Any] = _identity) -> None:
         topic = stage.create()
-        producer = ScriptedProducer(stage, level=_level(stage))
+        producer = _begun(stage)
         producer.start()
         producer.start()
         producer.send(topic)
@@ -202,7 +207,7 @@ for _what, _identity in _IDENTITIES.items():
 def _in_turn(stage: Stage) -> None:
     """Readers of committed records are shown which transaction to leave out."""
     topic = stage.create()
-    producer = ScriptedProducer(stage, level=_level(stage))
+    producer = _begun(stage)
     for count, committed in ((2, True), (3, False), (1, True)):
         producer.send(topic, count=count)
         _ask_end(stage, producer, committed=committed)
@@ -212,11 +217,40 @@ def _in_turn(stage: Stage) -> None:
 @BOOK.play("several aborts", versions="4-5")
 def _aborts(stage: Stage) -> None:
     topic = stage.create()
-    producer = ScriptedProducer(stage, level=_level(stage))
+    producer = _begun(stage)
     for count in (1, 2, 3):
         producer.send(topic, count=count)
         _ask_end(stage, producer, committed=False)
     _note_all(stage, topic)
+
+
+@BOOK.play("several aborts and commits, read from each offset", versions="4-5")
+def _from_the_middle(stage: Stage) -> None:
+    """Only transactions that end after the first offset read must be left out."""
+    topic = stage.create(segment_ms=str(2**42))
+    producer = _begun(stage)
+    for committed in (False, True, False, True):
+        producer.send(topic, count=2)
+        _ask_end(stage, producer, committed=committed)
+    for start in range(12):
+        stage.note(f"from {start}", positions(stage, topic, start=start))
+
+
+@BOOK.play("interleaved aborts, read from each offset", versions="4-5")
+def _interleaved(stage: Stage) -> None:
+    topic = stage.create(segment_ms=str(2**42))
+    first, second = (_begun(stage, name) for name in ("x", "y"))
+    number(stage, first, second)
+    first.send(topic)
+    second.send(topic)
+    first.send(topic)
+    _ask_end(stage, second, committed=False)
+    first.send(topic)
+    _ask_end(stage, first, committed=False)
+    second.send(topic)
+    _ask_end(stage, second, committed=False)
+    for start in range(8):
+        stage.note(f"from {start}", positions(stage, topic, start=start))
 
 
 for _what, _is_committed in _ENDS.items():
@@ -225,7 +259,7 @@ for _what, _is_committed in _ENDS.items():
     def _beside(stage: Stage, committed: bool = _is_committed) -> None:
         """The first open transaction holds back the stable offset until its own end."""
         topic = stage.create()
-        first, second = (ScriptedProducer(stage, name, level=_level(stage)) for name in ("x", "y"))
+        first, second = (_begun(stage, name) for name in ("x", "y"))
         first.send(topic)
         second.send(topic, count=2)
         first.send(topic)
@@ -240,7 +274,7 @@ for _what, _is_committed in _ENDS.items():
     def _first_of_two(stage: Stage, committed: bool = _is_committed) -> None:
         """The stable offset goes on to the first record of the transaction that is still open."""
         topic = stage.create()
-        first, second = (ScriptedProducer(stage, name, level=_level(stage)) for name in ("x", "y"))
+        first, second = (_begun(stage, name) for name in ("x", "y"))
         first.send(topic, count=2)
         second.send(topic, count=3)
         _ask_end(stage, first, committed=committed)
@@ -252,7 +286,7 @@ for _what, _is_committed in _ENDS.items():
     def _among(stage: Stage, committed: bool = _is_committed) -> None:
         """Records without a transaction wait for the open one before them, too."""
         topic = stage.create()
-        producer = ScriptedProducer(stage, level=_level(stage))
+        producer = _begun(stage)
         stage.produce(topic, batch(2))
         producer.send(topic)
         stage.produce(topic, batch(1))
@@ -265,7 +299,7 @@ for _what, _is_committed in _ENDS.items():
     def _deleted(stage: Stage, committed: bool = _is_committed) -> None:
         """The other topic of the transaction gets its marker."""
         gone, topic = stage.create("gone"), stage.create()
-        producer = ScriptedProducer(stage, level=_level(stage))
+        producer = _begun(stage)
         producer.send(gone)
         producer.send(topic)
         stage.delete(gone)
@@ -285,13 +319,14 @@ for _level_of_producer in (1, 2):
     def _timed_out(stage: Stage, level: int = _level_of_producer) -> None:
         """The coordinator aborts it and fences its producer, which can begin anew."""
         topic = stage.create()
-        producer = ScriptedProducer(stage, level=level, timeout_ms=100)
+        producer = ScriptedProducer(stage, level=level, timeout_ms=1500)
         producer.send(topic)
         stage.until(lambda: producer.state() == "CompleteAbort", "an abort after the timeout")
         stage.ask(producer.end_request())
         stage.ask(producer.produce_request(topic), producer.produce_version)
         stage.note("the transaction", producer.described())
         _note_all(stage, topic)
+        producer.timeout_ms = TIMEOUT_MS
         producer.start()
         producer.send(topic)
         producer.end()

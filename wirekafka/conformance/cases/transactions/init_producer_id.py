@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from wirekafka.conformance.case import Book, ConformanceLevel
+from wirekafka.conformance.case import Book, ConformanceLevel, Make
 from wirekafka.conformance.cases.transactions.producer import ScriptedProducer
 from wirekafka.conformance.cases.transactions.views import log, positions, producers
 from wirekafka.conformance.stage import Stage
@@ -21,13 +23,21 @@ _LONGEST_MS = 900_000
 def init(
     name: str | None, timeout_ms: int = 60_000, producer_id: int = -1, epoch: int = -1
 ) -> InitProducerIdRequest:
-    """The request of a producer that begins, or of one that recovers."""
+    """The request of a producer that begins or recovers."""
     return InitProducerIdRequest(
         transactional_id=name,
         transaction_timeout_ms=timeout_ms,
         producer_id=producer_id,
         producer_epoch=epoch,
     )
+
+
+def _named(timeout_ms: int, producer_id: int = -1, epoch: int = -1) -> Make:
+    return lambda stage: init(stage.name("x"), timeout_ms, producer_id, epoch)
+
+
+def _nameless(timeout_ms: int, producer_id: int = -1, epoch: int = -1) -> Make:
+    return lambda _: init(None, timeout_ms, producer_id, epoch)
 
 
 BOOK.ask("an idempotent producer", lambda _: init(None))
@@ -37,16 +47,17 @@ BOOK.ask("a long name", lambda s: init(s.name("x" * 1000)))
 
 _TIMEOUTS: dict[str, int] = {
     "a timeout of 0": 0,
-    "a timeout of 1 ms": 1,
     "a negative timeout": -1,
     "the least timeout there is": -(2**31),
     "the longest timeout": _LONGEST_MS,
     "a timeout beyond the longest": _LONGEST_MS + 1,
     "the greatest timeout there is": 2**31 - 1,
 }
+# With a name, the timeout is how long replicas may take as well.
+BOOK.ask("a timeout of 1 ms without a name", _nameless(1))
 for _what, _timeout in _TIMEOUTS.items():
-    BOOK.ask(_what, lambda s, ms=_timeout: init(s.name("x"), ms))
-    BOOK.ask(f"{_what} without a name", lambda _, ms=_timeout: init(None, ms))
+    BOOK.ask(_what, _named(_timeout))
+    BOOK.ask(f"{_what} without a name", _nameless(_timeout))
 
 _IDENTITIES: dict[str, tuple[int, int]] = {
     "an id and an epoch": (123, 4),
@@ -60,16 +71,10 @@ _IDENTITIES: dict[str, tuple[int, int]] = {
 }
 for _what, (_id, _epoch) in _IDENTITIES.items():
     BOOK.ask(
-        f"{_what} without a name",
-        lambda _, id=_id, epoch=_epoch: init(None, 60_000, id, epoch),
-        versions="3+",
-        source=_RECOVERY,
+        f"{_what} without a name", _nameless(60_000, _id, _epoch), versions="3+", source=_RECOVERY
     )
     BOOK.ask(
-        f"{_what} for a new name",
-        lambda s, id=_id, epoch=_epoch: init(s.name("x"), 60_000, id, epoch),
-        versions="3+",
-        source=_RECOVERY,
+        f"{_what} for a new name", _named(60_000, _id, _epoch), versions="3+", source=_RECOVERY
     )
 
 
@@ -167,15 +172,15 @@ def _together(stage: Stage) -> None:
     first = stage.do(request)
     epochs = set()
     for by in ("a", "b"):
-        answer = stage.until(
-            lambda by=by: _unless_busy(stage.do(request, by=by)), "a producer's epoch"
-        )
+        used = partial(stage.do, request, by=by)
+        answer = stage.until(partial(_answer_unless_busy, used), "a producer's epoch")
         epochs.add(answer.producer_epoch - first.producer_epoch)
         stage.note(f"error of {by}", Error.of(answer.error_code).name)
     stage.note("epochs", sorted(epochs))
 
 
-def _unless_busy(answer: Any) -> Any:
+def _answer_unless_busy(ask: Callable[[], Any]) -> Any:
+    answer = ask()
     return answer if answer.error_code != Error.CONCURRENT_TRANSACTIONS else None
 
 

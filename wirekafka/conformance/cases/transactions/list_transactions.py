@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.transactions.producer import ScriptedProducer, with_one_coordinator
+from wirekafka.conformance.cases.transactions.producer import ScriptedProducer, neighbours
 from wirekafka.conformance.stage import TRANSACTION, Stage
 from wirekafka.protocol.list_transactions import ListTransactionsRequest
 
@@ -36,7 +36,7 @@ def _note(stage: Stage, first: ScriptedProducer, **filters: Any) -> None:
 
 def _three(stage: Stage, topic: str) -> list[ScriptedProducer]:
     """Producers whose transactions are new, open and committed."""
-    found = [ScriptedProducer(stage, each, level=1) for each in with_one_coordinator(stage, 3)]
+    found = neighbours(stage, 3)
     found[1].send(topic)
     found[2].send(topic)
     found[2].end()

@@ -17,6 +17,9 @@ from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
 
 TIMEOUT_MS = 60_000
+UNKNOWN_PRODUCER = 2**41
+"""A producer id that no broker has given so far."""
+_OFFSETS_TOPIC = "__consumer_offsets"
 _BUSY = frozenset(
     {
         *(Error.CONCURRENT_TRANSACTIONS, Error.COORDINATOR_NOT_AVAILABLE),
@@ -39,7 +42,8 @@ class ScriptedProducer:
         self.stage, self.level = stage, level
         self.id = stage.name(text)
         self.producer_id, self.epoch = -1, -1
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
+        """The timeout of transactions from the next start on."""
         self._sequences: dict[tuple[str, int], int] = {}
         newest_end = stage.target.newest(EndTxnRequest, 5)
         if level == 2 and newest_end != 5:
@@ -61,10 +65,10 @@ class ScriptedProducer:
     def init_request(
         self, *, producer_id: int = -1, epoch: int = -1, timeout_ms: int | None = None
     ) -> InitProducerIdRequest:
-        """The request for a producer id; by default one that begins anew."""
+        """The request for a producer id; by default to begin anew."""
         return InitProducerIdRequest(
             transactional_id=self.id,
-            transaction_timeout_ms=self._timeout_ms if timeout_ms is None else timeout_ms,
+            transaction_timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms,
             producer_id=producer_id,
             producer_epoch=epoch,
         )
@@ -217,7 +221,12 @@ class ScriptedProducer:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until no end of a transaction is under way: brokers answer before the end."""
+        """Wait until no end of a transaction is under way: brokers answer before the end.
+
+        A broker that does not describe transactions must have ended it when it answers.
+        """
+        if self.stage.target.newest(DescribeTransactionsRequest, 0) is None:
+            return
         self.stage.until(lambda: not self.state().startswith("Prepare"), "written markers")
 
     def state(self) -> str:
@@ -225,9 +234,16 @@ class ScriptedProducer:
         return str(self.described().transaction_state)
 
     def described(self) -> Any:
-        """What the coordinator says of the transaction."""
+        """What the coordinator says of the transaction.
+
+        Which partitions groups have depends on their names, and is left out.
+        """
         request = DescribeTransactionsRequest(transactional_ids=[self.id])
-        return self.stage.do(request, 0).transaction_states[0]
+        found = self.stage.do(request, 0).transaction_states[0]
+        for topic in found.topics:
+            if topic.topic == _OFFSETS_TOPIC:
+                topic.partitions = []
+        return found
 
     def _accepted(self, request: Request, version: int) -> Any:
         """The answer, when the broker has done it. Raises PreparationFailed."""
@@ -272,13 +288,30 @@ def add_request(
 
 
 def with_one_coordinator(stage: Stage, count: int) -> list[str]:
-    """Parts of names of transactional ids that have the same coordinator."""
+    """Parts of names of transactional ids that have the same coordinator.
+
+    In answers they have the same names whatever the number of brokers.
+    """
     node, found, number = stage.coordinator(TRANSACTION, stage.name("x0")), ["x0"], 0
     while len(found) < count:
         number += 1
         if stage.coordinator(TRANSACTION, stage.name(f"x{number}")) == node:
+            stage.call(stage.name(f"x{number}"), f"P-x{len(found)}")
             found.append(f"x{number}")
     return found
+
+
+def neighbours(stage: Stage, count: int) -> list[ScriptedProducer]:
+    """Producers of level 1 with the same coordinator, numbered in answers as they are here."""
+    found = [ScriptedProducer(stage, each, level=1) for each in with_one_coordinator(stage, count)]
+    number(stage, *found)
+    return found
+
+
+def number(stage: Stage, *producers: ScriptedProducer) -> None:
+    """Number producer ids in this order, where answers may have them in any order."""
+    ids = [{"transactional_id": each.id, "producer_id": each.producer_id} for each in producers]
+    stage.note("the producers", ids)
 
 
 def _codes(answer: Any) -> Iterable[int]:

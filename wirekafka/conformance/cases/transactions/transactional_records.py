@@ -40,8 +40,8 @@ def _finish(stage: Stage, producer: ScriptedProducer, topic: str) -> None:
 
 
 for _version in (9, 10, 11, 12, 13):
-    # Apache Kafka asks for several requests at once as the first of them wants it, so those that
-    # are refused in words of their version are alone.
+    # Apache Kafka asks for several requests at once as the first of them wants it, so requests
+    # whose refusal depends on their version are alone.
     _is_verified = _version < _ADDS_SINCE
 
     @BOOK.play(

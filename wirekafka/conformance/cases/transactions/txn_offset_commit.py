@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.transactions.producer import ScriptedProducer
+from wirekafka.conformance.cases.transactions.producer import UNKNOWN_PRODUCER, ScriptedProducer
 from wirekafka.conformance.cases.transactions.views import committed
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
@@ -36,7 +36,11 @@ def _unknown(stage: Stage, id: str, group: str, topic: str) -> TxnOffsetCommitRe
     part = kind.Partition(partition_index=0, committed_offset=1)
     listed = [kind(name=topic, topic_id=stage.id_of(topic), partitions=[part])]
     return TxnOffsetCommitRequest(
-        transactional_id=id, group_id=group, producer_id=77, producer_epoch=0, topics=listed
+        transactional_id=id,
+        group_id=group,
+        producer_id=UNKNOWN_PRODUCER,
+        producer_epoch=0,
+        topics=listed,
     )
 
 
@@ -237,6 +241,10 @@ for _what, _identity in _IDENTITIES.items():
         stage.ask(request)
         _note_offsets(stage, "afterwards")
         producer.leave()
+
+    if _what == "a newer epoch":
+        # Before 4.0 nothing refuses it, and the transaction never ends.
+        continue
 
     @BOOK.play(f"further offsets with {_what}", versions="0,2-5")
     def _further_as(stage: Stage, identity: dict[str, Any] = _identity) -> None:

@@ -27,7 +27,9 @@ def log(stage: Stage, topic: str, partition: int = 0) -> dict[str, Any]:
         records = list(decode_records(data))
         if header.is_control:
             key = bytes(records[0].key or b"")
+            value = bytes(records[0].value or b"")
             kind = f"{_MARKERS.get(key[3], 'unknown')} marker of version {key[1]}"
+            kind += f" with version {value[1]} of {len(value)} bytes"
         else:
             kind = f"{len(records)} records"
         found[f"{header.base_offset}-{header.end_offset - 1}"] = {
@@ -40,9 +42,12 @@ def log(stage: Stage, topic: str, partition: int = 0) -> dict[str, Any]:
     return found
 
 
-def positions(stage: Stage, topic: str, partition: int = 0) -> dict[str, Any]:
-    """Where readers of committed records are held, and which transactions they must leave out."""
-    fetched, answers = _read(stage, topic, partition, isolation=1)
+def positions(stage: Stage, topic: str, partition: int = 0, start: int = 0) -> dict[str, Any]:
+    """Where readers of committed records are held, and which transactions they must leave out.
+
+    `start` is the first offset that is read.
+    """
+    fetched, answers = _read(stage, topic, partition, isolation=1, start=start)
     aborted = dict.fromkeys(
         (each.producer_id, each.first_offset)
         for answer in answers
@@ -86,7 +91,7 @@ def committed(
 
 
 def _read(
-    stage: Stage, topic: str, partition: int, *, isolation: int
+    stage: Stage, topic: str, partition: int, *, isolation: int, start: int = 0
 ) -> tuple[list[tuple[bytes, BatchHeader]], list[Any]]:
     """All batches that there are for an isolation level, and the answers that have them.
 
@@ -95,7 +100,7 @@ def _read(
     found: list[tuple[bytes, BatchHeader]] = []
     answers = []
     while True:
-        offset = found[-1][1].end_offset if found else 0
+        offset = found[-1][1].end_offset if found else start
         answers.append(_fetched(stage, topic, partition, offset, isolation))
         data = bytes(answers[-1].records or b"")
         more = [(data[at : at + each.size_bytes], each) for at, each in batches(data)]

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.transactions.producer import ScriptedProducer
+from wirekafka.conformance.cases.transactions.producer import ScriptedProducer, number
 from wirekafka.conformance.cases.transactions.views import log, positions, producers
 from wirekafka.conformance.stage import Stage, batch
+from wirekafka.protocol.describe_producers import DescribeProducersRequest
+from wirekafka.protocol.fetch import FetchRequest
 from wirekafka.protocol.write_txn_markers import WriteTxnMarkersRequest
 
 BOOK = Book(WriteTxnMarkersRequest, "transactions", ConformanceLevel.ADMIN, "KIP-664")
@@ -137,6 +139,23 @@ def _coordinator_epochs(stage: Stage) -> None:
     stage.note("the log", log(stage, topic))
 
 
+@BOOK.play("the coordinator epoch in the log")
+def _in_the_log(stage: Stage) -> None:
+    """The marker as consumers get it, its key and its value; and in what is known of producers."""
+    topic = stage.create()
+    stage.ask(_request(_marker({topic: [0]}, committed=True)))
+    part = FetchRequest.Topic.Partition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    fetch = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        session_epoch=-1,
+        topics=[FetchRequest.Topic(topic=topic, partitions=[part])],
+    )
+    stage.ask(fetch, 12)
+    asked = DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=[0])
+    stage.ask(DescribeProducersRequest(topics=[asked]), 0)
+
+
 @BOOK.play("coordinator epochs of two producers")
 def _of_two_producers(stage: Stage) -> None:
     topic = stage.create()
@@ -193,6 +212,7 @@ def _marker_twice(stage: Stage) -> None:
 def _two_producers(stage: Stage) -> None:
     topic = stage.create()
     first, second = (ScriptedProducer(stage, each, level=1) for each in ("x", "y"))
+    number(stage, first, second)
     for each in (first, second):
         each.send(topic)
     markers = [
