@@ -15,6 +15,7 @@ from wirekafka.protocol.leave_group import LeaveGroupRequest
 from wirekafka.protocol.offset_commit import OffsetCommitRequest
 from wirekafka.protocol.offset_delete import OffsetDeleteRequest
 from wirekafka.protocol.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.records.groups_and_transactions import ConsumerProtocolSubscription
 from wirekafka.protocol.sync_group import SyncGroupRequest
 
 SUBSCRIPTION = bytes.fromhex("000000000000ffffffff")
@@ -22,6 +23,16 @@ SUBSCRIPTION = bytes.fromhex("000000000000ffffffff")
 JOIN, SYNC, BEAT, LEAVE, COMMIT, FETCH, DESCRIBE = 5, 3, 3, 3, 8, 7, 4
 """The versions of requests that only prepare a case: low ones, which most brokers have."""
 LONG_WAIT_S = 30.0
+
+
+def subscription(*topics: str, user_data: bytes | None = None, version: int = 0) -> bytes:
+    """The metadata of a consumer that reads topics.
+
+    Whoever wants metadata of its own puts it into the user data: releases before 4.4 do not
+    answer joins of consumers with metadata that cannot be read.
+    """
+    found = ConsumerProtocolSubscription(topics=list(topics), user_data=user_data)
+    return version.to_bytes(2, "big") + bytes(found.encode(version))
 
 
 def join(group: str, member: str = "", instance: str | None = None, **options: Any) -> Any:
@@ -179,6 +190,15 @@ def deleted(*groups: str) -> DeleteGroupsRequest:
 
 def described(*groups: str, operations: bool = False) -> DescribeGroupsRequest:
     return DescribeGroupsRequest(groups=list(groups), include_authorized_operations=operations)
+
+
+def neighbours(stage: Stage, *names: str) -> list[PlayedGroup]:
+    """Groups with one coordinator, which answers show by these names on every cluster."""
+    ids = stage.neighbours(len(names))
+    # The last that is called is looked for first: it must not begin with another.
+    for id, name in sorted(zip(ids, names, strict=True), key=lambda each: len(each[0])):
+        stage.call(id, f"the {name} group")
+    return [PlayedGroup(stage, name=each) for each in ids]
 
 
 class PlayedMember:
@@ -340,11 +360,24 @@ class PlayedGroup:
                 raise PreparationFailed(f"SyncGroup: {Error.of(refused).name}")
 
     def commit(self, name: str, offset: int = 5, **options: Any) -> None:
-        """Commit an offset without a member."""
-        answer = self.stage.do(commit(self.stage, self.name, name, offset, **options), COMMIT)
-        refused = answer.topics[0].partitions[0].error_code
-        if refused:
-            raise PreparationFailed(f"OffsetCommit: {Error.of(refused).name}")
+        """Commit an offset without a member, when the coordinator knows the topic."""
+
+        def refused() -> int:
+            asked = commit(self.stage, self.name, name, offset, **options)
+            return int(self.stage.do(asked, COMMIT).topics[0].partitions[0].error_code)
+
+        unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
+        self.stage.until(lambda: refused() != unknown, f"{name} at the coordinator")
+        if code := refused():
+            raise PreparationFailed(f"OffsetCommit: {Error.of(code).name}")
+
+    def exists(self) -> PlayedGroup:
+        """Commit something, and return the group.
+
+        Apache Kafka may describe a group as dead that has never written anything.
+        """
+        self.commit(self.stage.compacted)
+        return self
 
     def has(self, member: PlayedMember) -> None:
         """Remember a member that has come in by a request of the case."""

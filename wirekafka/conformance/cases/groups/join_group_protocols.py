@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.groups.classic import LONG_WAIT_S, SYNC, PlayedGroup, join
+from wirekafka.conformance.cases.groups.classic import (
+    LONG_WAIT_S,
+    SYNC,
+    PlayedGroup,
+    join,
+    subscription,
+)
 from wirekafka.conformance.stage import Stage
 from wirekafka.errors import Error
 from wirekafka.protocol.join_group import JoinGroupRequest
@@ -59,8 +65,22 @@ for _title, _lists in _VOTES.items():
 def _metadata(stage: Stage) -> None:
     """The leader gets only what members say to the protocol that was chosen."""
     group = PlayedGroup(stage)
-    (first,) = group.settle(group.member("a", protocols={"range": b"a-range", "sticky": b"a-st"}))
-    second = group.member("b", protocols={"sticky": b"b-sticky", "roundrobin": b"b-rr"})
+    (first,) = group.settle(
+        group.member(
+            "a",
+            protocols={
+                "range": subscription(user_data=b"a-range"),
+                "sticky": subscription(user_data=b"a-st"),
+            },
+        )
+    )
+    second = group.member(
+        "b",
+        protocols={
+            "sticky": subscription(user_data=b"b-sticky"),
+            "roundrobin": subscription(user_data=b"b-rr"),
+        },
+    )
     joining = second.starts()
     first.must_rejoin()
     first.asks()
@@ -148,7 +168,7 @@ def _follower_rejoins(stage: Stage) -> None:
 
 
 _CHANGES: dict[str, dict[str, Any]] = {
-    "a follower rejoins with other metadata": {"metadata": b"another"},
+    "a follower rejoins with other metadata": {"metadata": subscription(user_data=b"another")},
     "a follower rejoins with one more protocol": {"protocols": ["range", "sticky"]},
     "a follower rejoins with another order of protocols": {"protocols": ["sticky", "range"]},
 }
@@ -197,7 +217,7 @@ def _changed_before_sync(stage: Stage) -> None:
     """The change begins another rebalance."""
     group = PlayedGroup(stage)
     (leader,) = group.gather("a")
-    stage.ask(leader.join(metadata=b"another"), by="a")
+    stage.ask(leader.join(metadata=subscription(user_data=b"another")), by="a")
 
 
 @BOOK.play("a sync that waits when another joins", versions="5,9")

@@ -12,6 +12,7 @@ from wirekafka.conformance.cases.groups.classic import (
     PlayedGroup,
     PlayedMember,
     leave,
+    subscription,
 )
 from wirekafka.conformance.stage import Stage
 from wirekafka.errors import Error
@@ -99,7 +100,7 @@ def _old_id(stage: Stage) -> None:
 
 
 _CHANGES: dict[str, dict[str, Any]] = {
-    "other metadata": {"metadata": b"another"},
+    "other metadata": {"metadata": subscription(user_data=b"another")},
     "one more protocol": {"protocols": ["range", "sticky"]},
 }
 for _title, _options in _CHANGES.items():
@@ -127,7 +128,7 @@ def _changed_follower(stage: Stage) -> None:
     """The others are not disturbed."""
     group = PlayedGroup(stage)
     leader, follower = group.settle(group.member("a"), group.member("b", "me"))
-    _comes_back(follower, metadata=b"another")
+    _comes_back(follower, metadata=subscription(user_data=b"another"))
     stage.note("the other member", leader.error().name)
 
 

@@ -11,11 +11,11 @@ from wirekafka.conformance.cases.groups.classic import (
     commit_of,
     fetched,
     forgotten,
+    subscription,
 )
 from wirekafka.conformance.cases.groups.transaction import OffsetsTransaction
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.offset_delete import OffsetDeleteRequest
-from wirekafka.protocol.records.groups_and_transactions import ConsumerProtocolSubscription
 
 BOOK = Book(OffsetDeleteRequest, "classic groups", ConformanceLevel.ADMIN, "KIP-496")
 
@@ -27,12 +27,6 @@ _ASKS: dict[str, Make] = {
 }
 for _title, _make in _ASKS.items():
     BOOK.ask(_title, _make)
-
-
-def subscription(*topics: str, version: int = 0) -> bytes:
-    """The metadata of a consumer that reads topics."""
-    data = ConsumerProtocolSubscription(topics=list(topics)).encode(version)
-    return version.to_bytes(2, "big") + bytes(data)
 
 
 def _committed(stage: Stage) -> PlayedGroup:
@@ -52,7 +46,6 @@ _DELETED: dict[str, Make] = {
     "an offset": lambda s: forgotten(s.name(), s.topic),
     "two offsets": lambda s: forgotten(s.name(), s.topic, partitions=(0, 1)),
     "offsets of two topics": lambda s: forgotten(s.name(), s.topic, s.compacted),
-    "a partition without an offset": lambda s: forgotten(s.name(), s.compacted, partitions=(0, 1)),
     "missing partitions": lambda s: forgotten(s.name(), s.topic, partitions=(0, 9, -1)),
     "a missing topic": lambda s: forgotten(s.name(), s.missing),
     "known and missing topics": lambda s: forgotten(s.name(), s.missing, s.topic),
@@ -68,6 +61,15 @@ for _title, _make in _DELETED.items():
         group = _committed(stage)
         stage.ask(make(stage))
         _left(stage, group)
+
+
+@BOOK.play("a partition without an offset")
+def _without(stage: Stage) -> None:
+    """There is no error."""
+    group = PlayedGroup(stage)
+    group.commit(stage.topic)
+    stage.ask(forgotten(group.name, stage.topic, partitions=(1,)))
+    _left(stage, group)
 
 
 @BOOK.play("an offset twice")
@@ -164,14 +166,6 @@ def _newer(stage: Stage) -> None:
 @BOOK.play("a member that subscribes to nothing")
 def _nothing(stage: Stage) -> None:
     group = _reading(stage)
-    stage.ask(forgotten(group.name, stage.topic))
-    _left(stage, group)
-
-
-@BOOK.play("a member whose metadata is no subscription")
-def _unreadable(stage: Stage) -> None:
-    """Nobody knows what the member reads."""
-    group = _reading(stage, metadata=b"\0\0\0\0\0\7")
     stage.ask(forgotten(group.name, stage.topic))
     _left(stage, group)
 

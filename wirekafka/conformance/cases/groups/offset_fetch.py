@@ -15,6 +15,7 @@ from wirekafka.conformance.cases.groups.classic import (
     deleted,
     fetched,
     forgotten,
+    neighbours,
 )
 from wirekafka.conformance.cases.groups.transaction import OffsetsTransaction
 from wirekafka.conformance.stage import GROUP, Stage
@@ -71,7 +72,6 @@ _OFFSETS: dict[str, dict[str, Any]] = {
     "a leader epoch": {"epoch": 4},
     "offset 0": {"offset": 0},
     "the largest offset": {"offset": 2**63 - 1},
-    "long metadata": {"metadata": "x" * 4096},
 }
 for _title, _options in _OFFSETS.items():
 
@@ -81,6 +81,16 @@ for _title, _options in _OFFSETS.items():
         group = PlayedGroup(stage)
         group.commit(stage.topic, **options)
         stage.ask(fetched(stage, group.name, stage.topic))
+
+
+@BOOK.play("the longest metadata", versions="1,8,10")
+def _longest(stage: Stage) -> None:
+    """As much as may be committed is read."""
+    group = PlayedGroup(stage)
+    group.commit(stage.topic, metadata="x" * 4096)
+    answer = stage.do(fetched(stage, group.name, stage.topic, partitions=(0,)), stage.version)
+    topics = answer.groups[0].topics if stage.version >= 8 else answer.topics
+    stage.note("the length", len(topics[0].partitions[0].metadata or ""))
 
 
 _TOPICS: dict[str, Make] = {
@@ -172,6 +182,7 @@ def _deleted_topic(stage: Stage) -> None:
 
 def _in_each_state(stage: Stage, group: PlayedGroup) -> Iterable[str]:
     """Bring a group into each state, in which it has an offset of partition 0."""
+    group.exists()
     (first,) = group.gather("a")
     yield "CompletingRebalance"
     group.assign()
@@ -234,9 +245,10 @@ def _of_groups(stage: Stage, groups: Iterable[tuple[str, tuple[str, ...] | None]
 @BOOK.play("several groups", versions="8-10", source="KIP-709")
 def _several(stage: Stage) -> None:
     """Groups of one coordinator: with offsets, unknown, and all topics of one."""
-    first, second, unknown = stage.neighbours(3)
-    PlayedGroup(stage, name=first).commit(stage.topic, 3)
-    PlayedGroup(stage, name=second).commit(stage.compacted, 4)
+    groups = neighbours(stage, "first", "second", "unknown")
+    groups[0].commit(stage.topic, 3)
+    groups[1].commit(stage.compacted, 4)
+    first, second, unknown = (each.name for each in groups)
     stage.ask(
         _of_groups(
             stage,
