@@ -318,8 +318,12 @@ class Joining:
 class PlayedGroup:
     """A group on a stage, and the members that have been brought into it."""
 
-    def __init__(self, stage: Stage, text: str = "", name: str = "") -> None:
+    def __init__(
+        self, stage: Stage, text: str = "", name: str = "", *, is_bare: bool = False
+    ) -> None:
+        """A group that is bare has no offsets but those of the case."""
         self.stage, self.name = stage, name or stage.name(text)
+        self._exists = is_bare
         self.members: list[PlayedMember] = []
 
     def member(self, name: str, instance: str | None = None, **options: Any) -> PlayedMember:
@@ -332,6 +336,8 @@ class PlayedGroup:
         The first leads. The group waits for its assignment.
         """
         new = [self.member(each) if isinstance(each, str) else each for each in names]
+        if not self._exists:
+            self.exists()
         for each in new:
             joins = [each.starts(JOIN, is_compared=False)]
             if self.members:
@@ -374,9 +380,11 @@ class PlayedGroup:
     def exists(self) -> PlayedGroup:
         """Commit something, and return the group.
 
-        Apache Kafka may describe a group as dead that has never written anything.
+        Apache Kafka may describe a group as dead that has never written anything, and releases
+        before 4.0 forget groups without members and offsets when any topic is deleted.
         """
         self.commit(self.stage.compacted)
+        self._exists = True
         return self
 
     def has(self, member: PlayedMember) -> None:

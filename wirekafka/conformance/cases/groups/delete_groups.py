@@ -82,7 +82,7 @@ def _stable(stage: Stage) -> None:
 
 @BOOK.play("before the assignment", versions=_FEW)
 def _completing(stage: Stage) -> None:
-    group = PlayedGroup(stage).exists()
+    group = PlayedGroup(stage)
     group.gather("a")
     stage.ask(deleted(group.name))
     stage.note("the state of the group", group.state())

@@ -82,7 +82,7 @@ def _client(stage: Stage) -> None:
 @BOOK.play("before the assignment", versions=_FEW)
 def _completing(stage: Stage) -> None:
     """The protocol is chosen, and no member has an assignment or shows its metadata."""
-    group = PlayedGroup(stage).exists()
+    group = PlayedGroup(stage)
     group.gather("a", "b")
     stage.ask(described(group.name))
 
@@ -113,7 +113,7 @@ def _emptied(stage: Stage) -> None:
 
 @BOOK.play("a group that was left before its assignment", versions=_ENDS)
 def _emptied_early(stage: Stage) -> None:
-    group = PlayedGroup(stage).exists()
+    group = PlayedGroup(stage)
     (member,) = group.gather("a")
     group.loses(member)
     stage.ask(described(group.name))

@@ -120,7 +120,7 @@ def _simple(stage: Stage) -> None:
 @BOOK.play("before the assignment", versions=_FEW)
 def _completing(stage: Stage) -> None:
     """A follower leaves while the group waits for its assignment."""
-    group = PlayedGroup(stage).exists()
+    group = PlayedGroup(stage)
     leader, follower = group.gather("a", "b")
     stage.ask(follower.leave())
     _shown(stage, group, leader)
@@ -128,7 +128,7 @@ def _completing(stage: Stage) -> None:
 
 @BOOK.play("the only member before the assignment", versions=_FEW)
 def _only_completing(stage: Stage) -> None:
-    group = PlayedGroup(stage).exists()
+    group = PlayedGroup(stage)
     (member,) = group.gather("a")
     stage.ask(member.leave())
     _shown(stage, group, member)

@@ -47,7 +47,7 @@ def _troupe(stage: Stage) -> int:
     )
     simple.commit(stage.topic)
     left.loses(left.settle("a")[0])
-    completing.exists().gather("b")
+    completing.gather("b")
     stable.settle(stable.member("c", kind="connect", protocols=["eager"]))
     (member,) = preparing.settle("d")
     preparing.member("e").starts(JOIN, is_compared=False)

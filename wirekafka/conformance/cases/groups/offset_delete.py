@@ -31,7 +31,7 @@ for _title, _make in _ASKS.items():
 
 def _committed(stage: Stage) -> PlayedGroup:
     """A group with offsets of both partitions of the shared topic, and of another topic."""
-    group = PlayedGroup(stage)
+    group = PlayedGroup(stage, is_bare=True)
     offsets = {stage.topic: {0: 3, 1: 4}, stage.compacted: {0: 7}}
     stage.do(commit_of(stage, group.name, offsets), COMMIT)
     return group

@@ -146,7 +146,7 @@ def _everything_left(stage: Stage) -> None:
 @BOOK.play("everything of a group that has nothing", versions=_ENDS)
 def _nothing(stage: Stage) -> None:
     """A group with a member but without offsets."""
-    group = PlayedGroup(stage)
+    group = PlayedGroup(stage, is_bare=True)
     group.settle("a")
     stage.ask(fetched(stage, group.name, is_all=True))
     stage.ask(fetched(stage, group.name, stage.topic))
@@ -182,7 +182,6 @@ def _deleted_topic(stage: Stage) -> None:
 
 def _in_each_state(stage: Stage, group: PlayedGroup) -> Iterable[str]:
     """Bring a group into each state, in which it has an offset of partition 0."""
-    group.exists()
     (first,) = group.gather("a")
     yield "CompletingRebalance"
     group.assign()

@@ -68,7 +68,7 @@ def _two_members(stage: Stage) -> None:
 @BOOK.play("a follower before the leader", versions=_FEW)
 def _follower_first(stage: Stage) -> None:
     """The follower waits for the assignment."""
-    group = PlayedGroup(stage).exists()
+    group = PlayedGroup(stage)
     leader, follower = group.gather("a", "b")
     waiting = stage.send(follower.sync(), by="b")
     stage.note("the state of the group", group.state())
@@ -219,7 +219,7 @@ for _all_wrong, _versions, _source in (
         @BOOK.play(_title, versions=_versions, source=_source)
         def _wrong(stage: Stage, options: dict[str, Any] = _options) -> None:
             """The group waits for its assignment, and goes on to wait."""
-            group = PlayedGroup(stage).exists()
+            group = PlayedGroup(stage)
             (leader,) = group.gather("a")
             stage.ask(leader.sync((leader.id, b"x"), **options))
             stage.note("the state of the group", group.state())
