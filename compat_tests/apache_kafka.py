@@ -151,7 +151,7 @@ def _run_format(java: Sequence[str], properties: Path) -> None:
 
 def _write_formatted(data: Path, jars: Path | None) -> None:
     """Write what StorageTool writes into the log directory, with an id of its own."""
-    for name, content in _formatted(jars).items():
+    for name, content in formatted_files(jars).items():
         path = data / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.name == "meta.properties":
@@ -162,7 +162,7 @@ def _write_formatted(data: Path, jars: Path | None) -> None:
 
 
 @cache
-def _formatted(jars: Path | None) -> dict[Path, bytes]:
+def formatted_files(jars: Path | None) -> dict[Path, bytes]:
     """The files of a log directory that StorageTool has formatted.
 
     Its JVM runs once for all brokers of this process: these differ in the directory's id only.

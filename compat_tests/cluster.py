@@ -15,7 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, KafkaDied, java_command
+from compat_tests.apache_kafka import (
+    SMALL_CLEANER,
+    SMALL_JVM,
+    KafkaDied,
+    formatted_files,
+    java_command,
+)
 from compat_tests.wire import Wire
 from tests import kafka_jars
 from tests.eventually import eventually
@@ -35,6 +41,8 @@ from wirekafka.replication.raft.voter_set import Voter, VoterSet
 KAFKA, WIREKAFKA = "kafka", "wirekafka"
 FIRST_CONTROLLER = 3000
 HOST = "127.0.0.1"
+CLIENTS = "CLIENTS"
+"""The listener at which clients log in, where a cluster has one."""
 _IN_SERVICE_S = 90
 _STOP_S = 60
 
@@ -74,6 +82,8 @@ class Shape:
     """The first records of the cluster; by default its features, at their newest levels."""
     snapshot_end: int = 0
     """The offset at which the metadata log begins; a snapshot of the new cluster precedes it."""
+    has_logins: bool = False
+    """Whether brokers have the listener `CLIENTS`, too; its options are among the settings."""
 
 
 class Node:
@@ -95,7 +105,7 @@ class Node:
         self.log = directory / "out.log"
         self.directory_ids = [uuid4().bytes for _ in self.log_dirs]
         """The ids of `log_dirs`, where these are formatted."""
-        self.port, self.controller_port = free_ports(2)
+        self.port, self.controller_port, self.login_port = free_ports(3)
         self.process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True)
 
@@ -114,6 +124,11 @@ class Node:
     @property
     def bootstrap(self) -> str:
         return f"{HOST}:{self.port}"
+
+    @property
+    def login_address(self) -> str:
+        """Where clients log in, if the cluster has a listener for them."""
+        return f"{HOST}:{self.login_port}"
 
     def command(self) -> list[str]:
         properties = str(self.directory / "server.properties")
@@ -265,6 +280,8 @@ class Cluster:
         replicas = max(1, min(3, len(self._shape.brokers)))
         voters = [each for each in self.nodes.values() if each.is_controller]
         listeners = [f"PLAINTEXT://{HOST}:{node.port}"] if node.is_broker else []
+        if node.is_broker and self._shape.has_logins:
+            listeners.append(f"{CLIENTS}://{node.login_address}")
         if node.is_controller:
             listeners.append(f"CONTROLLER://{HOST}:{node.controller_port}")
         addresses = {each.id: f"{HOST}:{each.controller_port}" for each in voters}
@@ -303,7 +320,11 @@ class Cluster:
             text = meta_properties_text(self.id, node.id, directory_id)
             (each / "meta.properties").write_bytes(text)
         voters = self._shape.first_voters
-        if node.is_controller and (not voters or node.id in voters):
+        if node.jars and not voters:
+            # The features of that release, where that release looks for them.
+            name = "bootstrap.checkpoint"
+            (node.data / name).write_bytes(formatted_files(node.jars)[Path(name)])
+        elif node.is_controller and (not voters or node.id in voters):
             end = self._shape.snapshot_end
             frame = snapshot_file.Frame(
                 now_ms=0, epoch=int(end > 0), quorum=self._quorum_records() if voters else ()

@@ -10,12 +10,12 @@ from functools import partial
 
 from compat_tests import acl_cases
 from compat_tests.acl_stage import Grant, Stage
-from compat_tests.hostile import filled
 from compat_tests.secured import ADMIN
 from tests.in_process import batch
 from wirekafka.apis.shared.registry import Api
 from wirekafka.apis.shared.routes import Routes
 from wirekafka.codec.message import Request
+from wirekafka.conformance.hostile import filled
 from wirekafka.protocol.alter_client_quotas import AlterClientQuotasRequest
 from wirekafka.protocol.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest

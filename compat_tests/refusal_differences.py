@@ -86,11 +86,6 @@ DIFFERENCES = (
         "topics with an element twice",
         "Kafka calls partitions invalid that are named twice; here only within one topic",
     ),
-    Difference(
-        "transactional commit",
-        r"transactional_id = ''",
-        "no transaction has the empty id: INVALID_PRODUCER_ID_MAPPING as for other unknown ids",
-    ),
     # At controllers.
     Difference(
         "filled Fetch",

@@ -19,7 +19,6 @@ import pytest
 
 from compat_tests import apache_kafka, refusal_cases
 from compat_tests.acl_stage import Stage, plain
-from compat_tests.hostile import few_numbers, frame, many_numbers, variants
 from compat_tests.refusal_cases import GRANTS, Case, first_version, users_of
 from compat_tests.refusal_differences import DIFFERENCES, Difference
 from compat_tests.secured import KafkaUsers, OurUsers, secured_kafka
@@ -30,6 +29,7 @@ from wirekafka.apis.shared import registry
 from wirekafka.apis.shared.registry import Api
 from wirekafka.apis.shared.routes import BROKERS, CONTROLLERS, Routes
 from wirekafka.config.version import VERSION
+from wirekafka.conformance.hostile import few_numbers, frame, many_numbers, variants
 
 _CHOSEN = os.environ.get("WIREKAFKA_REFUSALS", "all" if is_thorough() else "")
 _IS_LARGE = _CHOSEN == "all"

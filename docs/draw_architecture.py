@@ -35,6 +35,7 @@ _COLOURS = {
     "console": "#7c5cbf",
     "spark": "#7c5cbf",
     "doctor": "#7c5cbf",
+    "conformance": "#7c5cbf",
     "testing": "#7c5cbf",
     "client": "#7c5cbf",
     "registry": "#2f6fb7",

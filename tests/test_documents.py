@@ -50,6 +50,7 @@ LINKED = (
     ROOT / "CODE_OF_CONDUCT.md",
     ROOT / "SECURITY.md",
     ROOT / ".github" / "pull_request_template.md",
+    ROOT / ".github" / "PULL_REQUEST_TEMPLATE" / "conformance-results.md",
     ROOT / "benchmarks" / "README.md",
     ROOT / "spark_examples" / "README.md",
 )

@@ -20,7 +20,7 @@ from pathlib import Path
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.conformance import recordings
-from wirekafka.conformance.case import Case, slug
+from wirekafka.conformance.case import Case
 from wirekafka.conformance.cases import books
 from wirekafka.conformance.cleaning import clean
 from wirekafka.conformance.expectation import Answers, joined
@@ -61,7 +61,7 @@ def _options() -> argparse.Namespace:
         "--at",
         action="append",
         default=[],
-        metavar="RELEASE=HOST:PORT[,FILE]",
+        metavar="RELEASE=HOST:PORT,...[,FILE]",
         help="a running cluster of a release, with the properties of a client",
     )
     return parser.parse_args()
@@ -71,8 +71,11 @@ def _clusters(options: argparse.Namespace) -> Iterator[tuple[str, str, ClientCon
     """The release, an address and the client's options of each cluster."""
     for text in options.at:
         release, _, rest = text.partition("=")
-        bootstrap, _, file = rest.partition(",")
-        yield release, bootstrap, ClientConfig.read(Path(file)) if file else None
+        *addresses, last = rest.split(",")
+        if Path(last).is_file():
+            yield release, ",".join(addresses), ClientConfig.read(Path(last))
+        else:
+            yield release, rest, None
     if not options.at:
         from compat_tests.conformance.clusters import recorded_clusters
 
@@ -92,7 +95,7 @@ def player_at(bootstrap: str, config: ClientConfig | None) -> Iterator[Player]:
     finally:
         left = clean(target.bootstrap, config, target.prefix)
         if left:
-            print(f"left behind at {bootstrap}: {left}", file=sys.stderr)
+            print(f"left behind at {bootstrap}: {len(left)}, such as {left[:3]}", file=sys.stderr)
 
 
 def _play(
@@ -126,12 +129,11 @@ def _failures(result: CaseResult, release: str) -> list[str]:
 
 
 def write(chosen: Iterable[Case], seen: Seen) -> None:
-    """Write the files of the APIs; cases that were not played keep what is recorded."""
+    """Write the files of the books; cases that were not played keep what is recorded."""
     names = {case.name for case in chosen}
-    apis = {case.api for case in chosen}
-    for api in sorted(apis):
+    for file in sorted({case.file for case in chosen}):
         cases: dict[str, Recorded] = {}
-        for case in (case for book in books() for case in book.cases if case.api == api):
+        for case in (case for book in books() for case in book.cases if case.file == file):
             recorded = recordings.of_case(case)
             if case.name in names:
                 for (name, release, version), runs in seen.items():
@@ -140,7 +142,9 @@ def write(chosen: Iterable[Case], seen: Seen) -> None:
             kept = {release: _kept(case, versions) for release, versions in recorded.items()}
             if any(kept.values()):
                 cases[case.title] = kept
-        (FOLDER / f"{slug(api)}.json").write_text(recordings.text_of(cases))
+        path = FOLDER / f"{file}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(recordings.text_of(cases))
 
 
 def _kept(case: Case, versions: dict[int, Plain]) -> dict[int, Plain]:

@@ -183,6 +183,11 @@ def test_a_host_that_has_an_address_may_have_a_quota(cluster):
             {"producer_byte_rate": 1e30},
             "Proposed value for producer_byte_rate is too large for a LONG.",
         ),
+        (
+            {"ip": "192.0.2.1"},
+            {"connection_creation_rate": 1e10},
+            "Proposed value for connection_creation_rate is too large for an INT.",
+        ),
     ],
 )
 def test_invalid_quotas_are_refused(cluster, entity, values, message):

@@ -146,6 +146,15 @@ def test_an_unnecessary_election_reports_so(cluster, version):
     ]
 
 
+def test_a_topic_that_is_named_twice_has_two_results(cluster):
+    results = elections(cluster, 2, ("a", 0), ("b", 0), ("a", 0))
+    assert [(each.topic, len(each.partition_result)) for each in results] == [
+        ("a", 1),
+        ("b", 1),
+        ("a", 1),
+    ]
+
+
 def test_electing_everywhere_reports_only_needed_elections(cluster):
     results = elections(cluster, 2, None)
     assert [(topic.topic, topic.partition_result) for topic in results] == [("a", []), ("b", [])]

@@ -305,6 +305,29 @@ def test_levels_of_loggers_take_effect_at_once(cluster):
     assert logger.level == logging.NOTSET
 
 
+def test_levels_have_no_type_and_their_names_are_listed_in_order(cluster):
+    [described] = describe(cluster, LOGGER, "1", "root").configs
+    assert described.config_type == 0
+    [(error, message)] = alter(cluster, (LOGGER, "1", ("root", SET, "LOUD")))
+    assert error == Error.INVALID_CONFIG
+    assert message.endswith("Valid log levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN")
+
+
+def test_a_negative_id_is_of_another_broker(cluster):
+    expected = "Unexpected broker id, expected 1, but received -1"
+    changed = alter(cluster, (BROKER, "-1", ("background.threads", SET, "11")))
+    assert changed == [(Error.INVALID_REQUEST, expected)]
+    described = describe(cluster, BROKER, "-1")
+    assert described.error_message == (
+        "Unexpected broker id, expected 1 or empty string, but received -1"
+    )
+
+
+def test_an_unknown_operation_on_a_broker_is_an_invalid_request(cluster):
+    changed = alter(cluster, (BROKER, "1", ("background.threads", 9, "11")))
+    assert changed == [(Error.INVALID_REQUEST, "Unknown operations type 9")]
+
+
 @pytest.mark.parametrize("version", range(3))
 def test_the_older_alter_configs_resets_what_it_does_not_name(cluster, version):
     alter(cluster, (TOPIC, "t", ("retention.ms", SET, "7")))

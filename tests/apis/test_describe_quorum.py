@@ -9,6 +9,7 @@ import pytest
 
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
+from wirekafka.errors import Error
 from wirekafka.protocol.describe_quorum import DescribeQuorumRequest
 from wirekafka.protocol.update_features import UpdateFeaturesRequest
 from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
@@ -25,20 +26,37 @@ _NAMED = {
 _UPGRADE = 1
 
 
+def described(broker: InProcessBroker, *indexes: int) -> Any:
+    """The response about partitions of the metadata topic."""
+    topic = DescribeQuorumRequest.TopicData
+    partitions = [topic.PartitionData(partition_index=index) for index in indexes]
+    request = DescribeQuorumRequest(
+        topics=[topic(topic_name=METADATA_TOPIC, partitions=partitions)]
+    )
+    return broker.call(request, 2)
+
+
+def test_the_quorum_is_unknown_beside_another_partition(tmp_path: Path) -> None:
+    broker = InProcessBroker(tmp_path, ManualClock())
+    [topic] = described(broker, 0).topics
+    assert [each.error_code for each in topic.partitions] == [Error.NONE]
+    answer = described(broker, 0, 1)
+    [topic] = answer.topics
+    unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert [(each.partition_index, each.error_code) for each in topic.partitions] == [
+        (0, unknown),
+        (1, unknown),
+    ]
+    assert answer.nodes == []
+    broker.stop()
+
+
 def directories(broker: InProcessBroker) -> tuple[list[bytes], bytes]:
     """The directory ids of the described voters, and that of the node's own directory."""
-    topic = DescribeQuorumRequest.TopicData
-    partition = topic.PartitionData(partition_index=0)
-    request = DescribeQuorumRequest(
-        topics=[topic(topic_name=METADATA_TOPIC, partitions=[partition])]
-    )
-    answer: Any = broker.call(request, 2)
-    [described] = answer.topics[0].partitions
+    [found] = described(broker, 0).topics[0].partitions
     [own] = broker.broker.directories
     assert own.identity is not None
-    return [
-        each.replica_directory_id for each in described.current_voters
-    ], own.identity.directory_id
+    return [each.replica_directory_id for each in found.current_voters], own.identity.directory_id
 
 
 @pytest.mark.parametrize("settings", [{}, _NAMED], ids=["alone", "controller.quorum.voters"])

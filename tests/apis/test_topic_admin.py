@@ -45,6 +45,22 @@ def test_from_version_5_all_configs_come_with_their_sources(cluster):
     assert sources["cleanup.policy"] == ("delete", 5)
 
 
+def test_configs_of_a_new_topic_are_reported_as_they_were_written(cluster):
+    written = {"cleanup.policy": "compact, delete", "min.cleanable.dirty.ratio": "0.250"}
+    config = CreateTopicsRequest.CreatableTopic.CreatableTopicConfig
+    configs = [config(name=name, value=value) for name, value in written.items()]
+    [topic] = create(cluster, {"name": "t", "configs": configs})
+    values = {entry.name: entry.value for entry in topic.configs}
+    assert {name: values[name] for name in written} == written
+
+
+def test_an_unknown_config_is_reported_before_a_bad_value(cluster):
+    config = CreateTopicsRequest.CreatableTopic.CreatableTopicConfig
+    configs = [config(name="segment.bytes", value="1"), config(name="no.such.key", value="1")]
+    [topic] = create(cluster, {"name": "t", "configs": configs})
+    assert topic.error_message == "Unknown topic config name: no.such.key"
+
+
 def test_minus_one_uses_the_default_of_the_broker(cluster):
     [topic] = create(cluster, {"name": "t", "num_partitions": -1, "replication_factor": -1})
     assert (topic.num_partitions, topic.replication_factor) == (1, 1)

@@ -39,6 +39,7 @@ class Producer:
         group: str = "g",
         generation: int = -1,
         member: str = "",
+        transactional_id: str = ID,
     ) -> Any:
         """The response to a commit of one offset."""
         identity = self.identity
@@ -49,7 +50,7 @@ class Producer:
         )
         return self.kafka.call(
             TxnOffsetCommitRequest(
-                transactional_id=ID,
+                transactional_id=transactional_id,
                 group_id=group,
                 producer_id=identity.producer_id,
                 producer_epoch=identity.producer_epoch,
@@ -95,6 +96,8 @@ def test_from_version_6_topics_are_named_by_id(producer: Producer) -> None:
         (6, {"group": "unseen", "member": "m"}, Error.NONE),
         (6, {"group": ""}, Error.INVALID_GROUP_ID),
         (5, {"group": ""}, Error.INVALID_GROUP_ID),
+        (6, {"transactional_id": ""}, Error.INVALID_REQUEST),
+        (5, {"transactional_id": "unseen"}, Error.INVALID_PRODUCER_ID_MAPPING),
     ],
 )
 def test_each_failure_has_kafkas_error(

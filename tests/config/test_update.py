@@ -257,4 +257,5 @@ def test_client_metrics_are_checked(values, code):
 def test_only_lists_can_be_appended_to():
     assert is_list(2, "cleanup.policy")
     assert not is_list(2, "retention.ms")
+    assert not is_list(16, "metrics")
     assert is_list(4, "sasl.enabled.mechanisms")

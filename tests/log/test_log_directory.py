@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.log.batches import NOW_MS, append, batch, read_all
-from tests.simulation.disk import SimulatedDisk
+from tests.simulation.disk import Outcome, SimulatedDisk
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import KafkaError
 from wirekafka.log.directories.log_directory import (
@@ -21,6 +21,7 @@ from wirekafka.log.directories.log_directory import (
     UnusableDirectory,
 )
 from wirekafka.log.files import RealDisk
+from wirekafka.log.flush import _MANY
 
 PATH = "/data"
 IDENTITY = DirectoryIdentity("cluster", 1, bytes(range(16)))
@@ -534,3 +535,34 @@ def test_an_idle_log_takes_little_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     directory.release()
     assert size_bytes / 200 < 3 * 1024
+
+
+def with_many_logs(disk: SimulatedDisk) -> LogDirectory:
+    """A directory of so many logs, each with a record, that files are not synced one by one."""
+    directory = opened(disk)
+    for index in range(_MANY):
+        create(directory, partition=index)
+        append(directory.logs["topic", index], batch())
+    return directory
+
+
+def test_very_many_logs_are_synced_by_one_call_and_survive_a_power_cut() -> None:
+    disk = SimulatedDisk()
+    directory = with_many_logs(disk)
+    start = len(disk.log)
+    directory.close_cleanly({}, 5)
+    synced = [each for each in disk.log[start:] if each.startswith(("sync_all", "fsync"))]
+    assert synced[0] == f"sync_all {PATH}"
+    assert not [each for each in synced if "/topic-" in each]
+    again = opened(disk.after_crash(Outcome.UNSYNCED_LOST, 0))
+    assert [each.end_offset for each in again.logs.values()] == [1] * _MANY
+
+
+def test_a_failed_sync_of_very_many_logs_leaves_no_marker() -> None:
+    disk = SimulatedDisk()
+    directory = with_many_logs(disk)
+    disk.failures[disk.operations] = errno.EIO
+    with pytest.raises(OSError):
+        directory.flush()
+    directory.close_cleanly({}, 5)
+    assert ".kafka_cleanshutdown" not in names(disk)

@@ -13,6 +13,7 @@ WITHOUT = (
     "cli",
     "testing",
     "client",
+    "conformance",
     "doctor",
     "reader",
     "spark",

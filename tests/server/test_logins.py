@@ -21,6 +21,7 @@ from wirekafka.codec.message import Request
 from wirekafka.config.option import ConfigError
 from wirekafka.errors import Error
 from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
 from wirekafka.protocol.metadata import MetadataRequest
 from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
 from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
@@ -100,6 +101,22 @@ def test_nothing_is_served_before_the_login(node: InProcessBroker) -> None:
     client = Client(node)
     assert client.metadata() is None
     assert client.is_closed
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_coordinator_sought_before_the_login_is_refused_in_the_words_of_the_error(
+    node: InProcessBroker, clock: ManualClock, version: int
+) -> None:
+    client = Client(node)
+    assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0
+    client.send(FindCoordinatorRequest(key="g", coordinator_keys=["g"]), version)
+    clock.advance(DELAY_MS)
+    answer = client.answer(FindCoordinatorRequest, version)
+    found = answer.coordinators[0] if version == 4 else answer
+    assert (found.error_code, found.error_message) == (
+        Error.ILLEGAL_SASL_STATE,
+        "Request is not valid given the current SASL state.",
+    )
 
 
 def test_requests_are_served_after_the_login(node: InProcessBroker) -> None:

@@ -235,6 +235,19 @@ def test_what_cannot_be_moved_is_refused(broker: TwoDirectories) -> None:
     assert not broker.kafka.broker.relocations.moving
 
 
+def test_a_replica_that_is_named_twice_has_one_result_and_no_replica_none(
+    broker: TwoDirectories,
+) -> None:
+    kind = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    part = kind.AlterReplicaLogDirTopic(name="t", partitions=[0])
+    none = kind.AlterReplicaLogDirTopic(name="u", partitions=[])
+    request = AlterReplicaLogDirsRequest(
+        dirs=[kind(path=path, topics=[part, none]) for path in (broker.here.path, "/nowhere")]
+    )
+    [result] = broker.kafka.call(request, 2).results
+    assert [each.error_code for each in result.partitions] == [Error.LOG_DIR_NOT_FOUND]
+
+
 def test_the_copy_of_a_deleted_topic_is_deleted(broker: TwoDirectories) -> None:
     broker.put(b"1")
     broker.move(broker.there.path)

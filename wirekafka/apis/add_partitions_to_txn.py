@@ -1,7 +1,7 @@
 """AddPartitionsToTxn: adds topic partitions to a transaction (KIP-98).
 
 v2: PRODUCER_FENCED (KIP-588), v4: several transactions, for brokers only, with verification
-(KIP-890), v5: TRANSACTION_ABORTABLE (KIP-890).
+(KIP-890), which answers TRANSACTION_ABORTABLE in v4 too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ _Errors = dict[tuple[str, int], Error]
 
 _FENCED_SINCE = 2
 _BATCHED_SINCE = 4
-_ABORTABLE_SINCE = 5
 
 
 @api(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse)
@@ -150,10 +149,10 @@ async def _verify(transaction: _Transaction, call: Call) -> _Errors:
         confirmed = await call.broker.transactions.submit(transaction.transactional_id, command)
     except KafkaError as error:
         return dict.fromkeys(partitions, error.error)
-    missing = (
-        Error.TRANSACTION_ABORTABLE if call.version >= _ABORTABLE_SINCE else Error.INVALID_TXN_STATE
-    )
-    return {where: Error.NONE if where in confirmed else missing for where in partitions}
+    return {
+        where: Error.NONE if where in confirmed else Error.TRANSACTION_ABORTABLE
+        for where in partitions
+    }
 
 
 def _unknown(partitions: Iterable[tuple[str, int]], call: Call) -> _Errors:

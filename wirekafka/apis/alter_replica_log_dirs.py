@@ -30,15 +30,17 @@ def alter_replica_log_dirs(
 def _answer(
     request: AlterReplicaLogDirsRequest, error: Callable[[TopicPartition, str], Error]
 ) -> AlterReplicaLogDirsResponse:
+    # Of several directories for a replica, the last counts.
+    paths = {
+        (topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
     topics: dict[str, list[_Partition]] = {}
-    for directory in request.dirs:
-        for topic in directory.topics:
-            topics.setdefault(topic.name, []).extend(
-                _Partition(
-                    partition_index=index, error_code=error((topic.name, index), directory.path)
-                )
-                for index in topic.partitions
-            )
+    for key, path in paths.items():
+        result = _Partition(partition_index=key[1], error_code=error(key, path))
+        topics.setdefault(key[0], []).append(result)
     return AlterReplicaLogDirsResponse(
         results=[_Topic(topic_name=name, partitions=results) for name, results in topics.items()]
     )

@@ -92,7 +92,8 @@ def _result(name: str, result: CreatedTopic | KafkaError, call: ControllerCall) 
         configs=[
             _Result.CreatableTopicConfigs(
                 name=entry.name,
-                value=entry.value,
+                # As it was written, unlike in DescribeConfigs.
+                value=result.configs.get(entry.name, entry.value),
                 read_only=entry.read_only,
                 config_source=entry.source,
                 is_sensitive=entry.sensitive,

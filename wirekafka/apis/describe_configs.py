@@ -6,11 +6,11 @@ v1: sources and synonyms (KIP-226), v3: types and documentation (KIP-569).
 from __future__ import annotations
 
 from wirekafka.apis.shared.call import Call
+from wirekafka.apis.shared.config_changes import is_integer
 from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.apis.shared.turns import Turns
 from wirekafka.config import describe, loggers
 from wirekafka.config.describe import ConfigEntry, ConfigSource
-from wirekafka.config.option import Type
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topic_names import check_name
 from wirekafka.metadata.image import image as resources
@@ -30,6 +30,8 @@ _TYPES = frozenset(
         resources.GROUP,
     }
 )
+_UNKNOWN_TYPE = 0
+"""Of the levels of loggers."""
 _MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the "
     "message was sent to an incompatible broker. See the broker logs for more details."
@@ -115,7 +117,7 @@ def _entries(resource: _Resource, call: Call) -> list[ConfigEntry]:
 
 
 def _check_is_me(name: str, call: Call, expected: str) -> None:
-    if not (name.isascii() and name.isdecimal()):
+    if not is_integer(name):
         raise _bad_request(f"Broker id must be an integer, but it is: {name}")
     me = call.broker.node_id
     if int(name) != me:
@@ -130,7 +132,7 @@ def _logger_entry(name: str, level: str) -> ConfigEntry:
         source=ConfigSource.DYNAMIC_BROKER_LOGGER,
         sensitive=False,
         synonyms=[],
-        type=Type.STRING,
+        type=_UNKNOWN_TYPE,
         documentation=None,
     )
 

@@ -28,16 +28,24 @@ def describe_quorum(request: DescribeQuorumRequest, call: ControllerCall) -> Des
     """Report the quorum's leader, high watermark and voters; the only partition is index 0."""
     if not call.is_authorized(DESCRIBE, CLUSTER):
         raise refusal(CLUSTER)
-    topics = []
-    is_described = False
-    for topic in request.topics:
-        partitions = []
-        for partition in topic.partitions:
-            known = (topic.topic_name, partition.partition_index) == (METADATA_TOPIC, 0)
-            described = _quorum(call) if known else _unknown(partition.partition_index)
-            is_described = is_described or described.error_code == Error.NONE
-            partitions.append(described)
-        topics.append(_Topic(topic_name=topic.topic_name, partitions=partitions))
+    asked = [
+        (topic.topic_name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    # Beside any other partition, Kafka does not know this one either.
+    is_alone = asked == [(METADATA_TOPIC, 0)] and len(request.topics) == 1
+    topics = [
+        _Topic(
+            topic_name=topic.topic_name,
+            partitions=[
+                _quorum(call) if is_alone else _unknown(each.partition_index)
+                for each in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    is_described = is_alone and topics[0].partitions[0].error_code == Error.NONE
     return DescribeQuorumResponse(
         error_message="", topics=topics, nodes=_nodes(call) if is_described else []
     )

@@ -60,15 +60,16 @@ async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindC
 def find_coordinator_failure(
     request: FindCoordinatorRequest, error: KafkaError, call: Call
 ) -> FindCoordinatorResponse:
-    """Report the error for every key of the request."""
+    """Report the error for every key of the request, in the words of the error, as Kafka does."""
+    message = DEFAULT_MESSAGES[error.error]
     if call.version >= _BATCH_SINCE:
         return FindCoordinatorResponse(
             coordinators=[
-                _nobody(key, error.error, error.message or "") for key in request.coordinator_keys
+                _nobody(key, error.error, message or "") for key in request.coordinator_keys
             ]
         )
     return FindCoordinatorResponse(
-        error_code=error.error, error_message=error.message, node_id=-1, port=-1
+        error_code=error.error, error_message=message, node_id=-1, port=-1
     )
 
 

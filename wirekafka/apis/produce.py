@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator, Set
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from wirekafka.apis.shared.call import Call
@@ -28,6 +29,7 @@ from wirekafka.codec.batch import (
     MAGIC_AT,
     SIZE,
     TRANSACTIONAL_BIT,
+    batches,
     read_header,
 )
 from wirekafka.codec.compression import Codec
@@ -393,9 +395,10 @@ class _Writing:
         try:
             partition = self._find(topic, data.index)
             self._check(partition, data)
+            has_one_batch = sum(1 for _ in islice(batches(records), 2)) == 1
         except KafkaError:
             return None
-        return partition
+        return partition if has_one_batch else None
 
     def _find(self, topic: _TopicData, index: int) -> Partition:
         if self._uses_topic_ids:

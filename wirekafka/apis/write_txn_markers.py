@@ -5,6 +5,8 @@ v2: transaction versions (KIP-1228).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from wirekafka.apis.shared.call import Call
 from wirekafka.apis.shared.registry import api, failure_of
 from wirekafka.coordinator.routing import TopicPartition
@@ -43,11 +45,7 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Writ
                 errors[where] = Error.REQUEST_TIMED_OUT
             elif error is Error.NONE and lost is not None and where in lost:
                 errors[where] = Error.NOT_LEADER_OR_FOLLOWER
-    return WriteTxnMarkersResponse(
-        markers=[
-            _result(marker, errors) for marker, errors in zip(request.markers, written, strict=True)
-        ]
-    )
+    return _response(request, written)
 
 
 def _write(
@@ -64,22 +62,33 @@ def _write(
     )
 
 
-def _result(
-    marker: WriteTxnMarkersRequest.WritableTxnMarker, errors: dict[TopicPartition, Error]
-) -> _Written:
-    return _Written(
-        producer_id=marker.producer_id,
-        topics=[
-            _Topic(
-                name=topic.name,
-                partitions=[
-                    _Topic.WritableTxnMarkerPartitionResult(
-                        partition_index=index, error_code=errors[topic.name, index]
-                    )
-                    for index in topic.partition_indexes
-                ],
+def _response(
+    request: WriteTxnMarkersRequest, written: Iterable[dict[TopicPartition, Error]]
+) -> WriteTxnMarkersResponse:
+    """One result for each producer, as in Kafka; none without partitions."""
+    producers: dict[int, dict[str, dict[int, Error]]] = {}
+    for marker, errors in zip(request.markers, written, strict=True):
+        for topic in marker.topics:
+            for index in topic.partition_indexes:
+                topics = producers.setdefault(marker.producer_id, {})
+                topics.setdefault(topic.name, {})[index] = errors[topic.name, index]
+    return WriteTxnMarkersResponse(
+        markers=[
+            _Written(
+                producer_id=producer_id,
+                topics=[_topic_result(name, errors) for name, errors in topics.items()],
             )
-            for topic in marker.topics
+            for producer_id, topics in producers.items()
+        ]
+    )
+
+
+def _topic_result(name: str, errors: dict[int, Error]) -> _Topic:
+    kind = _Topic.WritableTxnMarkerPartitionResult
+    return _Topic(
+        name=name,
+        partitions=[
+            kind(partition_index=index, error_code=error) for index, error in errors.items()
         ],
     )
 
@@ -89,23 +98,12 @@ def write_txn_markers_failure(
     request: WriteTxnMarkersRequest, error: KafkaError, call: Call
 ) -> WriteTxnMarkersResponse:
     """Report the error for every partition of the request."""
-    return WriteTxnMarkersResponse(
-        markers=[
-            _Written(
-                producer_id=marker.producer_id,
-                topics=[
-                    _Topic(
-                        name=topic.name,
-                        partitions=[
-                            _Topic.WritableTxnMarkerPartitionResult(
-                                partition_index=index, error_code=error.error
-                            )
-                            for index in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
-            )
-            for marker in request.markers
-        ]
-    )
+    failed = [
+        {
+            (topic.name, index): error.error
+            for topic in marker.topics
+            for index in topic.partition_indexes
+        }
+        for marker in request.markers
+    ]
+    return _response(request, failed)

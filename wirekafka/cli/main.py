@@ -84,7 +84,7 @@ COMMANDS = {
         "Find what is wrong with a cluster or a data directory, and what to do about it.",
     ),
     "conformance": (
-        "wirekafka.cli.admin.conformance",
+        "wirekafka.cli.conformance.command",
         "Compare a Kafka-compatible broker with what Apache Kafka answers.",
     ),
     "dump-log": ("wirekafka.cli.dump_log", "Print the batches and records of a log file."),

@@ -109,7 +109,7 @@ def _check(name: str, operation: int, level: str | None, known: Container[str]) 
             Error.INVALID_CONFIG,
             f"Cannot set the log level of {name} to {level} as "
             "it is not a supported log level. Valid log levels are "
-            f"{', '.join(_LEVELS)}",
+            f"{', '.join(sorted(_LEVELS))}",
         )
 
 

@@ -57,6 +57,8 @@ class TopicConfig(TopicOptions):
         raise AttributeError(f"{name} cannot be set: a topic's configuration is immutable")
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if not isinstance(other, TopicConfig):
             return NotImplemented
         return self.values() == other.values()

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from wirekafka.codec.message import Request
-from wirekafka.codec.schema import Versions
+from wirekafka.codec.schema import LATEST, Versions
 
 Make: TypeAlias = Callable[[Any], Request]
 """Makes the request of a case on a `Stage`."""
@@ -38,6 +38,7 @@ class Need(StrEnum):
     NO_AUTHORIZER = "no authorizer"
     LOGIN = "a login by SASL"
     NO_LOGIN = "no login by SASL"
+    PLAIN = "a login by PLAIN of its own"
     SCRAM = "users with SCRAM passwords"
     TOKENS = "delegation tokens"
     THREE_BROKERS = "three brokers"
@@ -63,11 +64,23 @@ class Case:
     """Whether other cases must not be played meanwhile."""
     story: str = ""
     """What happens, in a sentence, where the title does not say it."""
+    folder: str = ""
+    """The folder of the recording, for cases apart from the other cases of their API."""
+
+    @property
+    def file(self) -> str:
+        """The file of the recording without its suffix, such as "produce" or "hostile/fetch"."""
+        return f"{self.folder}/{slug(self.api)}".lstrip("/")
 
     @property
     def name(self) -> str:
         """The name by which reports and options know the case, such as "produce/no-topics"."""
-        return f"{slug(self.api)}/{slug(self.title)}"
+        return f"{self.file}/{slug(self.title)}"
+
+    @property
+    def shown_versions(self) -> str:
+        """The versions as schemas have them, such as "0+" or "3,9,12-13"."""
+        return ",".join(map(_shown, self.versions))
 
     def has_version(self, version: int) -> bool:
         """Whether the case is played in a version of its API."""
@@ -84,6 +97,8 @@ class Book:
     source: str
     """The KIP or the schema of cases that name none."""
     needs: frozenset[Need] = frozenset()
+    folder: str = ""
+    """The folder of the recording if the API has another book, whose names differ by it."""
     cases: list[Case] = field(default_factory=list)
 
     @property
@@ -151,9 +166,20 @@ class Book:
             needs=self.needs | frozenset(needs),
             is_alone=is_alone,
             story=(play.__doc__ or "").strip().split("\n\n")[0],
+            folder=self.folder,
         )
         assert case.name not in {each.name for each in self.cases}, case.name
         self.cases.append(case)
+
+
+def _shown(versions: Versions) -> str:
+    if versions.last == LATEST:
+        return f"{versions.first}+"
+    return (
+        f"{versions.first}-{versions.last}"
+        if versions.last > versions.first
+        else str(versions.first)
+    )
 
 
 def slug(text: str) -> str:

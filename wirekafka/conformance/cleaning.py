@@ -8,12 +8,19 @@ from typing import Any
 
 from wirekafka.client.admin.acls import NoAuthorizer, delete_acls, filter_of, list_acls
 from wirekafka.client.admin.quotas import alter_quotas, list_quotas
-from wirekafka.client.admin.users import delete_credentials, list_users
-from wirekafka.client.client import Client, CliError
+from wirekafka.client.admin.users import list_users
+from wirekafka.client.client import BrokerConnection, Client, CliError
 from wirekafka.client.configurations import alter_configs
 from wirekafka.client.topic_changes import delete_topics
+from wirekafka.codec.message import Request
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.protocol.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
+from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from wirekafka.protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from wirekafka.protocol.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -23,10 +30,23 @@ from wirekafka.protocol.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
+from wirekafka.protocol.share_group_describe import ShareGroupDescribeRequest
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.protocol.streams_group_describe import StreamsGroupDescribeRequest
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from wirekafka.security.sasl.scram import ALGORITHMS
 
 _PATIENCE_S = 20.0
 _POLL_S = 0.2
+_USERS_AT_ONCE = 100
 _GROUP_CONFIG, _CLIENT_METRICS = 32, 16
+_KINDS: dict[str, tuple[type[Request], type[Request]]] = {
+    "consumer": (ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest),
+    "share": (ShareGroupDescribeRequest, ShareGroupHeartbeatRequest),
+    "streams": (StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest),
+}
+"""How the members of groups are found, and how they leave, by the type of the group."""
+_LEAVES = -1
 
 
 def clean(bootstrap: Iterable[Address], config: ClientConfig | None, prefix: str) -> list[str]:
@@ -103,9 +123,24 @@ def _groups(client: Client, prefix: str) -> list[str]:
         mine = [each.group_id for each in listed if each.group_id.startswith(prefix)]
         if mine:
             request = DeleteGroupsRequest(groups_names=mine)
-            connection.send(request, DeleteGroupsResponse)
+            deleted = connection.send(request, DeleteGroupsResponse).results
+            with_members = {each.group_id for each in deleted if each.error_code}
+            for each in listed:
+                if each.group_id in with_members:
+                    _empty(connection, each.group_id, each.group_type.lower())
         left += mine
     return left
+
+
+def _empty(connection: BrokerConnection, group_id: str, kind: str) -> None:
+    """Have all members leave a group whose members are known by their heartbeats."""
+    if kind not in _KINDS:
+        return
+    describe, heartbeat = _KINDS[kind]
+    found: Any = connection.send(describe(group_ids=[group_id]), describe.response)
+    for member in found.groups[0].members:
+        leave = heartbeat(group_id=group_id, member_id=member.member_id, member_epoch=_LEAVES)
+        connection.send(leave, heartbeat.response)
 
 
 def _configurations(client: Client, prefix: str) -> list[str]:
@@ -156,6 +191,15 @@ def _acls(client: Client, prefix: str) -> list[str]:
 
 def _users(client: Client, prefix: str) -> list[str]:
     mine = [each for each in list_users(client) if each.name.startswith(prefix)]
-    if mine:
-        delete_credentials(client, mine)
+    kind = AlterUserScramCredentialsRequest.ScramCredentialDeletion
+    # One credential of each user: a request may not have two.
+    deletions = [
+        kind(name=each.name, mechanism=ALGORITHMS[each.mechanism].number)
+        for each in {each.name: each for each in mine}.values()
+    ]
+    for at in range(0, len(deletions), _USERS_AT_ONCE):
+        request = AlterUserScramCredentialsRequest(
+            deletions=deletions[at : at + _USERS_AT_ONCE], upsertions=[]
+        )
+        client.send(request, AlterUserScramCredentialsResponse)
     return [each.name for each in mine]

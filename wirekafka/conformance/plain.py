@@ -27,6 +27,7 @@ VARYING = frozenset(
         *("throttle_time_ms", "finalized_features_epoch", "last_caught_up_timestamp"),
         *("replica_directory_id", "directory_id", "log_dir", "total_bytes", "usable_bytes"),
         *("partition_size", "size", "last_timestamp", "last_fetch_timestamp", "offset_lag"),
+        "mechanisms",
     }
 )
 """Fields that two brokers, or two runs of a broker, fill in as they like."""
@@ -49,6 +50,8 @@ _ID_OF = "id of "
 _UUID = re.compile(r"[\w.-]*[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _LONG_NUMBER = re.compile(r"-?\b[0-9]{13,}\b")
 """A time in a text for people."""
+_REFUSED = re.compile(r"^Request .* (needs \w+ permission\.)$", re.DOTALL)
+"""A refusal that shows the whole request and its connection."""
 _UNKNOWN_ID = bytes(range(1, 17))
 _DAY_MS = 86_400_000
 _LONGEST_TEXT = 48
@@ -57,12 +60,18 @@ _LONGEST_TEXT = 48
 class Names:
     """Names of the values that differ between runs, given in the order in which they appear."""
 
-    def __init__(self, texts: dict[str, str], nodes: Iterable[int], ports: Iterable[int]) -> None:
-        """`texts` are names of parts of strings, such as prefixes and hosts."""
+    def __init__(
+        self,
+        texts: dict[str, str],
+        nodes: Iterable[int],
+        ports: Iterable[int],
+        hosts: Iterable[str] = (),
+    ) -> None:
+        """`texts` are names of parts of strings, such as prefixes and addresses."""
         self.texts = texts
         self.ids: dict[bytes, str] = {}
         """The names of topic ids."""
-        self._nodes, self._ports = frozenset(nodes), frozenset(ports)
+        self._nodes, self._ports, self._hosts = frozenset(nodes), frozenset(ports), frozenset(hosts)
         self._random: dict[str, dict[Any, str]] = {}
         self._now_ms = time.time() * 1000
 
@@ -101,12 +110,18 @@ class Names:
         return value
 
     def _of_text(self, field: str, value: str) -> str:
+        if field == "host" and value in self._hosts:
+            return "a host"
         if field == "client_host" and value.startswith("/"):
             return "/a host"
         for text, name in self.texts.items():
             value = value.replace(text, name)
         if field in _RANDOM_IDS and value in self._random.get("member", {}):
             return self.numbered("member", value)
+        if value == "*":
+            # Where it is expected, it would stand for any value.
+            return "an asterisk"
+        value = _REFUSED.sub(r"\1", value)
         value = _LONG_NUMBER.sub("a long number", value)
         return _UUID.sub(lambda match: self.numbered("member", match[0]), value)
 

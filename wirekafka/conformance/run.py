@@ -6,7 +6,7 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -14,12 +14,15 @@ from wirekafka.client.client import CliError
 from wirekafka.conformance import recordings
 from wirekafka.conformance.case import Case
 from wirekafka.conformance.expectation import Answers, Deviation, differences
+from wirekafka.conformance.plain import Names
 from wirekafka.conformance.stage import PreparationFailed, Stage, Unsupported, Wires
 from wirekafka.conformance.target import ClusterUnderTest
 from wirekafka.conformance.wire import WireExchange
 
 Outcome: TypeAlias = Literal["same", "different", "unsupported"]
 WORKERS = 8
+_STOP_S = 15.0
+"""How long the end of a run waits for cases that are being played."""
 
 
 @dataclass(slots=True)
@@ -34,6 +37,12 @@ class Played:
     failure: str = ""
     """Why the case could not be played to its end; empty if it was."""
     differences: list[Deviation] = field(default_factory=list)
+    names: Names | None = None
+    """The names with which the requests of `exchanges` read as the answers do."""
+
+    def forget(self) -> None:
+        """Drop what no report shows of a case that is as expected."""
+        self.exchanges, self.names = [], None
 
 
 @dataclass(slots=True)
@@ -59,6 +68,7 @@ class Player:
     def __init__(self, target: ClusterUnderTest) -> None:
         self.target = target
         self._numbers = itertools.count()
+        self._is_over = threading.Event()
 
     def prepare(self) -> None:
         """Create the topics that cases share. Raises CliError."""
@@ -88,13 +98,17 @@ class Player:
             played.failure = f"{type(error).__name__}: {error}"
         # After a failure, an answer may still be on its way on any of them.
         wires.close_all(except_first=not (played.failure or played.unsupported))
-        played.answers, played.exchanges = stage.answers(), stage.exchanges
+        played.names, played.exchanges = stage.names(), stage.exchanges
+        played.answers = stage.answers(played.names)
         return played
 
     def all(
         self, cases: Sequence[Case], versions_of: Callable[[Case], Iterable[int]]
-    ) -> Iterable[CaseResult]:
-        """Play cases, several at once, and yield each result when it is there."""
+    ) -> Generator[CaseResult]:
+        """Play cases, several at once, and yield each result when it is there.
+
+        When the generator is closed, no more requests are sent.
+        """
         together = [each for each in cases if not each.is_alone]
         alone = [each for each in cases if each.is_alone]
         yield from self._by_workers(together, versions_of, WORKERS)
@@ -102,7 +116,7 @@ class Player:
 
     def _by_workers(
         self, cases: Sequence[Case], versions_of: Callable[[Case], Iterable[int]], workers: int
-    ) -> Iterable[CaseResult]:
+    ) -> Generator[CaseResult]:
         waiting: queue.SimpleQueue[Case] = queue.SimpleQueue()
         results: queue.SimpleQueue[CaseResult | BaseException] = queue.SimpleQueue()
         for case in cases:
@@ -114,7 +128,11 @@ class Player:
                 while True:
                     case = waiting.get_nowait()
                     start = time.monotonic()
-                    played = [self.play(case, each, wires) for each in versions_of(case)]
+                    played = [
+                        self.play(case, each, wires)
+                        for each in versions_of(case)
+                        if not self._is_over.is_set()
+                    ]
                     results.put(CaseResult(case, time.monotonic() - start, played))
             except queue.Empty:
                 pass
@@ -126,13 +144,19 @@ class Player:
         threads = [threading.Thread(target=work, daemon=True) for _ in range(workers)]
         for thread in threads:
             thread.start()
-        for _ in cases:
-            found = results.get()
-            if isinstance(found, BaseException):
-                raise found
-            yield found
-        for thread in threads:
-            thread.join()
+        try:
+            for _ in cases:
+                found = results.get()
+                if isinstance(found, BaseException):
+                    raise found
+                yield found
+        except BaseException:
+            self._is_over.set()
+            raise
+        finally:
+            deadline = time.monotonic() + _STOP_S
+            for thread in threads:
+                thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def playable(cases: Iterable[Case], target: ClusterUnderTest) -> list[Case]:
@@ -148,10 +172,17 @@ def judged_versions(case: Case, target: ClusterUnderTest, release: str) -> list[
 
 
 def judge(result: CaseResult, release: str, *, with_messages: bool = False) -> None:
-    """Compare what a case has shown with what a release of Apache Kafka answers."""
+    """Compare what a case has shown with what a release of Apache Kafka answers.
+
+    Of a case that could not be played to its end, the steps are compared that have an answer.
+    """
     recorded = recordings.of_case(result.case).get(release, {})
     for each in result.played:
-        if not each.unsupported and not each.failure:
-            expected = recorded[each.version]
-            found = differences(expected, dict(each.answers), with_messages=with_messages)
-            each.differences = list(found)
+        if each.unsupported:
+            continue
+        expected, got = recorded[each.version], dict(each.answers)
+        if each.failure and isinstance(expected, dict):
+            got = {step: one for step, one in got.items() if one is not None and step in expected}
+            expected = {step: expected[step] for step in got}
+        found = differences(expected, got, with_messages=with_messages)
+        each.differences = list(found)

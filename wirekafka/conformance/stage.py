@@ -9,6 +9,7 @@ from typing import Any
 from wirekafka.codec.message import Message, Request
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.config.address import Address
+from wirekafka.config.client_config import ClientConfig
 from wirekafka.conformance.case import Case
 from wirekafka.conformance.expectation import Answers
 from wirekafka.conformance.plain import Names, plain
@@ -18,6 +19,7 @@ from wirekafka.errors import Error
 from wirekafka.protocol.create_topics import CreateTopicsRequest
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest
 from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
 from wirekafka.protocol.list_offsets import ListOffsetsRequest
 from wirekafka.protocol.metadata import MetadataRequest
 from wirekafka.protocol.produce import ProduceRequest
@@ -73,6 +75,7 @@ class Stage:
         self._coordinators: dict[tuple[int, str], int] = {}
         self._texts = {self.scope: "P", target.prefix: "P"}
         self._others: dict[str, str] = {}
+        self._logins: dict[str, ClientConfig | None] = {}
 
     # Names
 
@@ -109,14 +112,16 @@ class Stage:
         by: str = _FIRST,
         at: int | None = None,
         wait_s: float = ANSWER_S,
+        frame: bytes = b"",
     ) -> Any:
         """Send a request whose answer is compared; returns the response, or a text without one.
 
         Without a version, the request must be of the case's API, and has the version in which
         the case is played. `by` names the connection. `at` is the broker; by default it is the
         coordinator of the group or the transaction, or else the leader of the shared topics.
+        `frame` are the bytes to send if the codec would write others, size included.
         """
-        return self.send(request, version, by=by, at=at).answer(wait_s)
+        return self.send(request, version, by=by, at=at, frame=frame).answer(wait_s)
 
     def send(
         self,
@@ -125,6 +130,7 @@ class Stage:
         *,
         by: str = _FIRST,
         at: int | None = None,
+        frame: bytes = b"",
         is_compared: bool = True,
     ) -> Question:
         """Send a request as `ask` does, and wait for its answer later.
@@ -133,7 +139,7 @@ class Stage:
         """
         used = self._version(request, version, or_older=not is_compared)
         wire = self._wire(request, by, at)
-        frame = wire.encode(request, used)
+        frame = frame or wire.encode(request, used)
         name = self._step(request, used)
         wire.put(frame)
 
@@ -142,6 +148,8 @@ class Stage:
             if is_compared:
                 self.exchanges.append((name, exchange))
                 self._seen[name] = exchange.answer
+                if exchange.extra_bytes:
+                    self._seen[f"{name}, bytes after it"] = exchange.extra_bytes
             return exchange
 
         if is_compared:
@@ -168,25 +176,36 @@ class Stage:
         return answer
 
     def exchange(
-        self, frame: bytes, *, by: str = "raw", wait_s: float = 3, logs_in: bool = True
+        self, *pieces: bytes, by: str = "raw", wait_s: float = 3, logs_in: bool = True
     ) -> Any:
         """Send bytes, size included; returns the next response without its size, or a text.
 
-        What is compared is only whether there is one.
+        What is compared is only whether there is one. Each of several pieces is sent by itself.
         """
-        wire = self._wires.get(self.target.nodes[self.target.home], by, logs_in=logs_in)
-        wire.put(frame)
+        wire = self.put(*pieces, by=by, logs_in=logs_in)
         received = wire.take_frame(wait_s)
         answer = received if isinstance(received, str) else "an answer"
         name = f"{len(self._seen) + 1} bytes"
         data = b"" if isinstance(received, str) else received
-        self.exchanges.append((name, WireExchange("bytes", None, frame, data, answer)))
+        self.exchanges.append((name, WireExchange("bytes", None, b"".join(pieces), data, answer)))
         self._seen[name] = answer
         return received
+
+    def put(self, *pieces: bytes, by: str = "raw", logs_in: bool = True) -> Wire:
+        """Send bytes, each piece by itself, without waiting for an answer."""
+        wire = self._wires.get(self.target.nodes[self.target.home], by, logs_in=logs_in)
+        for each in pieces:
+            wire.put(each)
+        return wire
 
     def note(self, what: str, value: Any) -> None:
         """Compare a value that the case has made of answers: a message, parts of it, numbers."""
         self._seen[f"{len(self._seen) + 1} {what}"] = value
+
+    def log_in(self, by: str, config: ClientConfig | None) -> None:
+        """Have the connections of a name log in with other options, or with None not at all."""
+        self._wires.close(by)
+        self._logins[by] = config
 
     def close(self, by: str = _FIRST) -> None:
         """Close a connection; the next request opens another."""
@@ -212,14 +231,30 @@ class Stage:
         self._make(name, partitions, {"retention_ms": "-1", **configs})
         return name
 
+    def shared(
+        self, text: str, fill: Callable[[Stage, str], None], partitions: int = 1, **configs: str
+    ) -> str:
+        """A topic that cases only read, which the first of them creates and fills; its name."""
+        name = f"{self.target.prefix}-{text}"
+        with self.target.making:
+            if name not in self.target.ids:
+                self._make(name, partitions, {"retention_ms": "-1", **configs})
+                fill(self, name)
+                self.target.ids[name] = self.ids[name]
+        self.ids[name] = self.target.ids[name]
+        return name
+
     def make_shared(self) -> None:
         """Create the shared topics, and wait until there are coordinators."""
         self._make(self.topic, 2, {"retention_ms": "-1"})
-        self._make(self.compacted, 1, {"cleanup_policy": "compact"})
+        if self.target.newest(CreateTopicsRequest, 7) is not None:
+            self._make(self.compacted, 1, {"cleanup_policy": "compact"})
         self.target.ids = dict(self.ids)
         self.produce(self.topic, batch())
         self.until(lambda: self._find(GROUP, self.name()), "a coordinator of groups")
         self.until(lambda: self._find(TRANSACTION, self.name()), "a coordinator of transactions")
+        for node in self.target.nodes:
+            self.until(lambda node=node: self._has_producer_ids(node), "producer ids")
 
     def delete(self, name: str) -> None:
         """Delete a topic."""
@@ -280,12 +315,16 @@ class Stage:
 
     # What was seen
 
-    def answers(self) -> Answers:
-        """All steps in plain form."""
-        names = Names(self._names_of_texts(), self.target.nodes, self._ports())
+    def names(self) -> Names:
+        """The names of the values that this case has chosen or the cluster has."""
+        names = Names(self._names_of_texts(), self.target.nodes, self._ports(), self._hosts())
         names.ids = {
             id: f"id of {plain(name, names)}" for name, id in self.ids.items() if id != UNKNOWN_ID
         }
+        return names
+
+    def answers(self, names: Names) -> Answers:
+        """All steps in plain form."""
         return {step: plain(value, names) for step, value in self._seen.items()}
 
     def _names_of_texts(self) -> dict[str, str]:
@@ -300,6 +339,9 @@ class Stage:
 
     def _ports(self) -> list[int]:
         return [each.port for each in self.target.nodes.values()]
+
+    def _hosts(self) -> list[str]:
+        return [each.host for each in self.target.nodes.values()]
 
     def _step(self, request: Request, version: int) -> str:
         name = type(request).__name__.removesuffix("Request")
@@ -321,7 +363,11 @@ class Stage:
 
     def _wire(self, request: Request, by: str, at: int | None) -> Wire:
         node = self._responsible(request) if at is None else at
-        return self._wires.get(self.target.nodes[node], by)
+        address = self.target.nodes[node]
+        if by in self._logins:
+            login = self._logins[by]
+            return self._wires.get(address, by, logs_in=login is not None, config=login)
+        return self._wires.get(address, by)
 
     def _responsible(self, request: Request) -> int:
         if len(self.target.nodes) == 1 or isinstance(request, FindCoordinatorRequest):
@@ -350,6 +396,13 @@ class Stage:
         found = answer.coordinators[0] if version >= 4 else answer
         return [] if found.error_code or found.node_id not in self.target.nodes else [found.node_id]
 
+    def _has_producer_ids(self, node: int) -> bool:
+        """Whether a broker has producer ids to give: one that has just started asks for some."""
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        if self.target.newest(InitProducerIdRequest, 4) is None:
+            return True
+        return self.do(request, 4, at=node).error_code != Error.COORDINATOR_LOAD_IN_PROGRESS
+
     def _make(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         new = CreateTopicsRequest.CreatableTopic
         at_home = [
@@ -368,17 +421,21 @@ class Stage:
             ],
         )
         request = CreateTopicsRequest(topics=[topic], timeout_ms=20_000, validate_only=False)
+        if self.target.newest(CreateTopicsRequest, 7) is None and set(configs) <= {"retention_ms"}:
+            # A broker whose topics are created by being asked for.
+            self.until(lambda: self._is_led(name, partitions, create=True), f"leaders of {name}")
+            return
         answer = self.do(request, 7)
         if answer.topics[0].error_code:
             raise PreparationFailed(f"CreateTopics: {Error.of(answer.topics[0].error_code).name}")
         self.until(lambda: self._is_led(name, partitions), f"leaders of {name}")
 
-    def _is_led(self, name: str, partitions: int) -> bool:
+    def _is_led(self, name: str, partitions: int, *, create: bool = False) -> bool:
         asked = MetadataRequest(
-            topics=[MetadataRequest.Topic(name=name)], allow_auto_topic_creation=False
+            topics=[MetadataRequest.Topic(name=name)], allow_auto_topic_creation=create
         )
         (found,) = self.do(asked, 12).topics
-        if found.error_code or len(found.partitions) != partitions:
+        if found.error_code or len(found.partitions) < partitions:
             return False
         self.ids[name] = found.topic_id if any(found.topic_id) else UNKNOWN_ID
         # A broker may report itself as the leader shortly before it serves as one.
@@ -400,10 +457,13 @@ class Wires:
         self._target = target
         self._open: dict[tuple[Address, str], Wire] = {}
 
-    def get(self, address: Address, by: str, *, logs_in: bool = True) -> Wire:
-        """A connection by its name."""
+    def get(
+        self, address: Address, by: str, *, logs_in: bool = True, config: ClientConfig | None = None
+    ) -> Wire:
+        """A connection by its name, which logs in as the target says or with other options."""
         if (address, by) not in self._open:
-            self._open[address, by] = Wire(address, self._target.config, logs_in=logs_in)
+            options = config or self._target.config
+            self._open[address, by] = Wire(address, options, logs_in=logs_in)
         return self._open[address, by]
 
     def close(self, by: str) -> None:

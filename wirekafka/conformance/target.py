@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from dataclasses import dataclass, field
 
 from wirekafka.client.client import CliError
@@ -43,6 +44,8 @@ class ClusterUnderTest:
     """Topics that were there before."""
     ids: dict[str, bytes] = field(default_factory=dict)
     """The ids of the shared topics."""
+    making: threading.Lock = field(default_factory=threading.Lock)
+    """Held by the case that makes a topic for others to read."""
 
     def range_of(self, request: type[Request]) -> range:
         """The versions of an API that the brokers advertise and this codec knows."""
@@ -54,6 +57,10 @@ class ClusterUnderTest:
         """The newest advertised version of an API up to `most`; None without one."""
         return max((each for each in self.range_of(request) if each <= most), default=None)
 
+    def answering(self) -> list[int]:
+        """The brokers that accept a connection and answer ApiVersions now."""
+        return [id for id, address in self.nodes.items() if self._is_answering(address)]
+
     def look(self) -> None:
         """Find out what the brokers are and have. Raises CliError."""
         wire, home = self._first()
@@ -64,6 +71,15 @@ class ClusterUnderTest:
         if not self.nodes:
             self.nodes = {0: home}
         self.home = next((id for id, at in self.nodes.items() if at == home), min(self.nodes))
+
+    def _is_answering(self, address: Address) -> bool:
+        wire = Wire(address, self.config, logs_in=False)
+        try:
+            return not isinstance(self._ask(wire, ApiVersionsRequest(), 0).answer, str)
+        except CliError:
+            return False
+        finally:
+            wire.close()
 
     def _first(self) -> tuple[Wire, Address]:
         reason: CliError | None = None
@@ -111,8 +127,10 @@ class ClusterUnderTest:
         finally:
             fresh.close()
         offered = [] if isinstance(answer, str) else answer.mechanisms
-        if any(each.startswith("SCRAM-") for each in offered):
+        if {"SCRAM-SHA-256", "SCRAM-SHA-512"} <= set(offered):
             self.facts.add(Need.SCRAM)
+        if self.config.sasl_mechanism == "PLAIN":
+            self.facts.add(Need.PLAIN)
 
     def _see_tokens(self, wire: Wire) -> None:
         version = self.newest(DescribeDelegationTokenRequest, 2)

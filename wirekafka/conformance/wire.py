@@ -9,12 +9,13 @@ from typing import Any, TypeAlias
 
 from wirekafka.client.client import CliError, open_socket
 from wirekafka.client.login import log_in
-from wirekafka.codec.frame import decode_response, encode_request
+from wirekafka.codec.frame import ResponseHeader, encode_request, response_header_version
 from wirekafka.codec.message import Request, Response
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.errors import Error
 from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.security.sasl.exchange import AuthenticationFailed
 
 CLOSED = "the connection is closed"
 SILENT = "no answer"
@@ -39,6 +40,8 @@ class WireExchange:
     sent: bytes
     received: bytes
     answer: Answer
+    extra_bytes: int = 0
+    """The bytes after the message, which some clients ignore and others refuse."""
 
 
 class Wire:
@@ -68,7 +71,11 @@ class Wire:
         if self._socket is None:
             self._socket = open_socket(self._address, self._config, _CONNECT_S)
             if self._logs_in and self._config is not None:
-                log_in(self._config, self._login_step)
+                try:
+                    log_in(self._config, self._login_step)
+                except AuthenticationFailed as error:
+                    self.close()
+                    raise CliError(f"{self._address} refuses the login: {error}") from None
         with suppress(OSError):
             self._socket.sendall(frame)
 
@@ -78,14 +85,10 @@ class Wire:
         name = f"{type(request).__name__.removesuffix('Request')} v{version}"
         if isinstance(received, str):
             return WireExchange(name, request, sent, b"", received)
-        answer: Answer
-        try:
-            if isinstance(request, ApiVersionsRequest) and _is_unsupported(received):
-                version = 0
-            _, answer = decode_response(type(request).response, version, received)
-        except ValueError:
-            answer = MALFORMED
-        return WireExchange(name, request, sent, received, answer)
+        if isinstance(request, ApiVersionsRequest) and _is_unsupported(received):
+            version = 0
+        answer, extra_bytes = _decoded(type(request).response, version, received)
+        return WireExchange(name, request, sent, received, answer, extra_bytes)
 
     def take_frame(self, wait_s: float) -> bytes | str:
         """The next response without its size, or CLOSED, or SILENT."""
@@ -125,6 +128,17 @@ class Wire:
                 raise EOFError
             whole += some
         return bytes(whole)
+
+
+def _decoded(response: type[Response], version: int, payload: bytes) -> tuple[Answer, int]:
+    """The response and the number of bytes after it; MALFORMED if it cannot be decoded."""
+    header_version = response_header_version(response, version)
+    try:
+        _, at = ResponseHeader.decoder(header_version)(payload, 0, len(payload))
+        message, end = response.decoder(version)(payload, at, len(payload))
+    except ValueError:
+        return MALFORMED, 0
+    return message, len(payload) - end
 
 
 def _is_unsupported(payload: bytes) -> bool:

@@ -18,7 +18,12 @@ from wirekafka.config.checks.update import validate_broker
 from wirekafka.config.option import ConfigError
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.command import ControllerCommand
-from wirekafka.metadata.controller.configs import ResourceChanges, Values, check_changes
+from wirekafka.metadata.controller.configs import (
+    ConfigOperation,
+    ResourceChanges,
+    Values,
+    check_changes,
+)
 from wirekafka.metadata.image.image import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from wirekafka.security import acl
 from wirekafka.security.access import REFUSALS, refusal
@@ -28,6 +33,7 @@ _AUTHORIZED_AS = {TOPIC: acl.TOPIC, GROUP: acl.GROUP, BROKER: CLUSTER, CLIENT_ME
 """The type of an ACL by the type of a config resource."""
 TYPES = frozenset({*_AUTHORIZED_AS, BROKER_LOGGER})
 """The types of resources that have configs."""
+_KINDS = frozenset(ConfigOperation)
 
 Applied = Callable[[ResourceChanges, Values], dict[str, str]]
 Submit = Callable[[Sequence[ResourceChanges]], Awaitable[list[KafkaError | None]]]
@@ -125,7 +131,7 @@ def alter_loggers(
             # Kafka's brokers give no text.
             is_controller = isinstance(call, ControllerCall)
             raise refusal(CLUSTER) if is_controller else KafkaError(REFUSALS[CLUSTER])
-        if not _is_id(resource.name):
+        if not is_integer(resource.name):
             raise _bad_request(f"Node id must be an integer, but it is: {resource.name}")
         if int(resource.name) != node_id:
             raise _bad_request(
@@ -140,12 +146,15 @@ def alter_loggers(
 
 async def _check_broker(resource: ResourceChanges, call: Call, applied: Applied) -> None:
     """Validate a change of this broker's configs. Raises KafkaError(INVALID_REQUEST)."""
-    if resource.name and not _is_id(resource.name):
+    if resource.name and not is_integer(resource.name):
         raise _bad_request(f"Node id must be an integer, but it is: {resource.name}")
     if resource.name and int(resource.name) != call.broker.node_id:
         raise _bad_request(
             f"Unexpected broker id, expected {call.broker.node_id}, but received {resource.name}"
         )
+    unknown = next((each.kind for each in resource.changes if each.kind not in _KINDS), None)
+    if unknown is not None:
+        raise _bad_request(f"Unknown operations type {unknown}")
     before = call.broker.image.config(BROKER, resource.name)
     after = applied(resource, before)
     validate_broker(after, per_broker=bool(resource.name))
@@ -164,8 +173,10 @@ async def _check_broker(resource: ResourceChanges, call: Call, applied: Applied)
         ) from None
 
 
-def _is_id(name: str) -> bool:
-    return name.isdecimal() and name.isascii()
+def is_integer(name: str) -> bool:
+    """Whether a text is a whole number, as ids of brokers are, with a sign or without."""
+    digits = name[1:] if name[:1] in ("+", "-") else name
+    return digits.isdecimal() and digits.isascii()
 
 
 def _bad_request(message: str) -> KafkaError:

@@ -26,7 +26,8 @@ _UNCHECKED = "config.providers"
 
 def is_list(resource_type: int, name: str) -> bool:
     """Whether APPEND and SUBTRACT apply to an option of a resource (KIP-339)."""
-    table = {2: TOPIC, 4: BROKER, 16: CLIENT_METRICS, 32: GROUP}.get(resource_type, {})
+    # Not to the lists of client metrics (16), whose types Kafka's controller does not know.
+    table = {2: TOPIC, 4: BROKER, 32: GROUP}.get(resource_type, {})
     option = table.get(name)
     return option is not None and option.type is Type.LIST
 
@@ -38,6 +39,9 @@ def validate_topic(
 
     `before` are its present options; None if it is created.
     """
+    unknown = next((name for name in overrides if name not in TOPIC), None)
+    if unknown is not None:
+        validate_topic_config(unknown, "")
     for name, value in overrides.items():
         validate_topic_config(name, value)
     config = broker.topic_config(overrides)

@@ -1,4 +1,7 @@
-"""The cases: a module for each API, whose `BOOK` has them, in a folder for each area."""
+"""The cases: a module for each API, whose `BOOK` has them, in a folder for each area.
+
+A module whose cases are made from a table of several APIs has `BOOKS`.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,12 @@ SHARED = Case(
 @cache
 def books() -> tuple[Book, ...]:
     """The books of all areas, in the order of their modules' names."""
-    found = []
+    found: list[Book] = []
     for area in sorted(pkgutil.iter_modules(__path__), key=lambda each: each.name):
         room = import_module(f"{__name__}.{area.name}")
         for module in sorted(pkgutil.iter_modules(room.__path__), key=lambda each: each.name):
-            book = getattr(import_module(f"{room.__name__}.{module.name}"), "BOOK", None)
-            if book is not None:
-                found.append(book)
+            page = import_module(f"{room.__name__}.{module.name}")
+            found += [page.BOOK] if hasattr(page, "BOOK") else getattr(page, "BOOKS", ())
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""The answers that were recorded from Apache Kafka: a JSON file for each API.
+"""The answers that were recorded from Apache Kafka: a JSON file for each book.
 
     {"to a missing topic": [{"kafka": "3.9 4.3 4.4", "versions": "3-12", "answers": {...}}, ...]}
 
@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from wirekafka.conformance.case import Case, slug
+from wirekafka.conformance.case import Case
 from wirekafka.conformance.plain import Plain
 
 RELEASES = ("3.9", "4.3", "4.4")
@@ -25,8 +25,8 @@ Recorded = dict[str, dict[int, Plain]]
 
 
 @cache
-def _read(api: str) -> dict[str, list[dict[str, Any]]]:
-    file = files(__name__) / f"{slug(api)}.json"
+def _read(name: str) -> dict[str, list[dict[str, Any]]]:
+    file = files(__name__) / f"{name}.json"
     if not file.is_file():
         return {}
     found: dict[str, list[dict[str, Any]]] = json.loads(file.read_text())
@@ -36,9 +36,9 @@ def _read(api: str) -> dict[str, list[dict[str, Any]]]:
 def of_case(case: Case) -> Recorded:
     """What Apache Kafka answers in a case; a release that cannot play it is left out."""
     found: Recorded = {}
-    for entry in _read(case.api).get(case.title, []):
+    for entry in _read(case.file).get(case.title, []):
         for release in entry["kafka"].split():
-            for version in _numbers(entry["versions"]):
+            for version in numbers(entry["versions"]):
                 found.setdefault(release, {})[version] = entry["answers"]
     return found
 
@@ -47,27 +47,27 @@ def text_of(cases: Mapping[str, Recorded]) -> str:
     """The file of one API, from the expectations of its cases by title."""
     lines = []
     for title, recorded in cases.items():
-        laid_out = _laid_out([*_entries(recorded)], 2)
+        laid_out = _laid_out([*entries(recorded)], 2)
         lines.append(f"  {json.dumps(title, ensure_ascii=False)}: {laid_out}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _entries(recorded: Recorded) -> list[dict[str, Plain]]:
+def entries(recorded: Recorded) -> list[dict[str, Plain]]:
     """Equal expectations together, with all releases and versions that have them."""
     places: dict[str, dict[int, list[str]]] = {}
     for release in RELEASES:
         for version, answers in recorded.get(release, {}).items():
             text = json.dumps(answers)
             places.setdefault(text, {}).setdefault(version, []).append(release)
-    entries: list[dict[str, Plain]] = []
+    found: list[dict[str, Plain]] = []
     for text, versions in places.items():
         by_releases: dict[str, list[int]] = {}
         for version, releases in versions.items():
             by_releases.setdefault(" ".join(releases), []).append(version)
-        for kafka, numbers in by_releases.items():
-            entry: dict[str, Plain] = {"kafka": kafka, "versions": _ranges(numbers)}
-            entries.append({**entry, "answers": json.loads(text)})
-    return sorted(entries, key=lambda each: _numbers(str(each["versions"]))[0])
+        for kafka, found_in in by_releases.items():
+            entry: dict[str, Plain] = {"kafka": kafka, "versions": ranges(found_in)}
+            found.append({**entry, "answers": json.loads(text)})
+    return sorted(found, key=lambda each: numbers(str(each["versions"]))[0])
 
 
 def _laid_out(value: Plain, indent: int) -> str:
@@ -88,10 +88,10 @@ def _laid_out(value: Plain, indent: int) -> str:
     return "[\n" + ",\n".join(parts) + "\n" + " " * indent + "]"
 
 
-def _ranges(numbers: Iterable[int]) -> str:
+def ranges(versions: Iterable[int]) -> str:
     """Numbers as ranges, such as "0-3,5"."""
     parts: list[list[int]] = []
-    for each in sorted(numbers):
+    for each in sorted(versions):
         if parts and parts[-1][1] == each - 1:
             parts[-1][1] = each
         else:
@@ -99,7 +99,8 @@ def _ranges(numbers: Iterable[int]) -> str:
     return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in parts)
 
 
-def _numbers(text: str) -> list[int]:
+def numbers(text: str) -> list[int]:
+    """The numbers of ranges such as "0-3,5"."""
     found: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")

@@ -138,6 +138,8 @@ class Confirmations:
         if not adds and not self._options().verifies:
             return {}
         id, producer, partitions, _ = write
+        if not id:
+            return dict.fromkeys(partitions, KafkaError(Error.INVALID_REQUEST))
         command = (
             AddPartitions(id, producer, partitions, EPOCH_BUMPING_TRANSACTIONS)
             if adds

@@ -371,7 +371,7 @@ class LogDirectory:
             for log in self.all_logs():
                 if (flush := log.begin_flush()) is not None:
                     flushes.append((log, flush))
-            run_all([flush for _, flush in flushes], self._threads)
+            run_all(self._disk, self.path, [flush for _, flush in flushes], self._threads)
         except OSError as error:
             for log, flush in flushes:
                 log.withdraw_flush(flush, error)

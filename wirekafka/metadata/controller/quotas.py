@@ -44,6 +44,7 @@ _ORDER_OF_FOUR = (
     "request_percentage",
 )
 _HOST = re.compile(r"[0-9A-Za-z_.:%\-]+")
+_LARGEST_INT = 2**31 - 1
 _LARGEST_LONG = 2**63 - 1
 _ROUNDING = 1e-6
 """The largest deviation from a whole number that Kafka accepts for an integral quota."""
@@ -156,6 +157,8 @@ def _check(key: str, value: float) -> None:
         raise _invalid(f"Quota {key} must be greater than 0")
     if key in _FRACTIONAL:
         return
+    if key in _OF_ADDRESSES and value > _LARGEST_INT:
+        raise _invalid(f"Proposed value for {key} is too large for an INT.")
     if value > _LARGEST_LONG:
         raise _invalid(f"Proposed value for {key} is too large for a LONG.")
     if abs(value - math.floor(value + 0.5)) > _ROUNDING:

@@ -16,7 +16,7 @@ from wirekafka.codec.schema import FIXED_BYTES, Field
 from wirekafka.codec.varint import encode_uvarint
 
 MISSING = "t-missing"
-"""The strings of `filled` requests: whoever may use `t...` is allowed what does not exist."""
+"""The strings of `filled` requests; a user of `t...` is allowed what does not exist."""
 LONG_NAME = "t" * 300
 """Longer than the name of a topic may be."""
 _BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
@@ -46,12 +46,12 @@ class Variant(NamedTuple):
 
 
 def few_numbers(bits: int) -> tuple[int, ...]:
-    """A negative one, one that nothing is numbered with, and the largest."""
+    """A negative number, a number of nothing, and the largest."""
     return -1, 99, 2 ** (bits - 1) - 1
 
 
 def many_numbers(bits: int) -> tuple[int, ...]:
-    """Those, and the smallest, 0 and 1."""
+    """The few, and the smallest, 0 and 1."""
     return *few_numbers(bits), -(2 ** (bits - 1)), 0, 1
 
 

@@ -1,0 +1,1 @@
+"""The conformance kit: plain answers, expectations, recordings, reports and the command."""

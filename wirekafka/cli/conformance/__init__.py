@@ -1,0 +1,1 @@
+"""`wirekafka conformance`: the command, its warning, its progress, and its explanations."""

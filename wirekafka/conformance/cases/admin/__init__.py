@@ -1,0 +1,1 @@
+"""Cases of administration: topics, configurations, quotas, replicas and the cluster."""

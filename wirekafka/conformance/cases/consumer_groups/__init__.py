@@ -1,0 +1,1 @@
+"""The cases of consumer groups, whose coordinator assigns partitions (KIP-848)."""

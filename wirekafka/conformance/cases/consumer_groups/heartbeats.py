@@ -1,0 +1,193 @@
+"""ConsumerGroupHeartbeat: what is refused, and what one request alone does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wirekafka.conformance.case import Book, ConformanceLevel
+from wirekafka.conformance.cases.consumer_groups.consumer_play import REBALANCE_MS, member_id
+from wirekafka.conformance.stage import UNKNOWN_ID, Stage
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+BOOK = Book(ConsumerGroupHeartbeatRequest, "consumer groups", ConformanceLevel.GROUPS, "KIP-848")
+
+_OWNS = ConsumerGroupHeartbeatRequest.TopicPartitions
+
+
+def joining(stage: Stage, **changes: Any) -> ConsumerGroupHeartbeatRequest:
+    """The heartbeat with which a member joins a group of the case, with changes."""
+    stage.call(member_id("anna"), "anna")
+    values: dict[str, Any] = {
+        "group_id": stage.name("g"),
+        "member_id": member_id("anna"),
+        "member_epoch": 0,
+        "rebalance_timeout_ms": REBALANCE_MS,
+        "subscribed_topic_names": [stage.topic],
+        "topic_partitions": [],
+        **changes,
+    }
+    return ConsumerGroupHeartbeatRequest(**values)
+
+
+_JOINS: dict[str, dict[str, Any]] = {
+    "an empty group id": {"group_id": ""},
+    "a blank group id": {"group_id": "  "},
+    "a member id of many characters": {"member_id": "m" * 300},
+    "an epoch of minus 3": {"member_epoch": -3},
+    "the lowest epoch": {"member_epoch": -(2**31)},
+    "an empty instance id": {"instance_id": ""},
+    "a blank instance id": {"instance_id": " "},
+    "an empty rack": {"rack_id": ""},
+    "a blank rack": {"rack_id": "  "},
+    "no rebalance timeout": {"rebalance_timeout_ms": -1},
+    "a rebalance timeout of 0": {"rebalance_timeout_ms": 0},
+    "a rebalance timeout of minus 2": {"rebalance_timeout_ms": -2},
+    "partitions not listed": {"topic_partitions": None},
+    "partitions owned at first": {"topic_partitions": [_OWNS(topic_id=UNKNOWN_ID, partitions=[0])]},
+    "a topic owned without partitions": {
+        "topic_partitions": [_OWNS(topic_id=UNKNOWN_ID, partitions=[])]
+    },
+    "no subscription": {"subscribed_topic_names": None},
+    "a subscription to nothing": {"subscribed_topic_names": []},
+    "an unknown assignor": {"server_assignor": "best"},
+    "an empty assignor": {"server_assignor": ""},
+    "an assignor in capitals": {"server_assignor": "UNIFORM"},
+    "the uniform assignor": {"server_assignor": "uniform"},
+    "the range assignor": {"server_assignor": "range"},
+    "a rack": {"rack_id": "rack-1"},
+    "an instance id": {"instance_id": "i"},
+    "a topic twice": {"subscribed_topic_names": ["x", "x"]},
+    "an empty topic name": {"subscribed_topic_names": [""]},
+    "an invalid topic name": {"subscribed_topic_names": ["a b"]},
+}
+_OTHERS: dict[str, dict[str, Any]] = {
+    "a stranger's heartbeat": {"member_epoch": 2, "subscribed_topic_names": None},
+    "a stranger's heartbeat with everything": {"member_epoch": 2},
+    "a stranger leaves": {"member_epoch": -1},
+    "a stranger leaves for a while": {"member_epoch": -2, "instance_id": "i"},
+    "a leave for a while without instance id": {"member_epoch": -2},
+    "a stranger's instance id": {"member_epoch": 1, "instance_id": "not-there"},
+    "an unknown instance id leaves": {"member_epoch": -1, "instance_id": "not-there"},
+    "no member id after the first heartbeat": {"member_epoch": 1, "member_id": ""},
+    "no member id on leaving": {"member_epoch": -1, "member_id": ""},
+    "the highest epoch of a stranger": {"member_epoch": 2**31 - 1},
+}
+_REGEXES: dict[str, str] = {
+    "an open parenthesis": "(",
+    "an open class": "[",
+    "two stars": "a**",
+    "a lone backslash": "\\",
+    "a look-ahead": "(?=a)",
+    "a back reference": "(a)\\1",
+    "a lone star": "*",
+    "a repetition of 1001": "a{1001}",
+    "a named group": "(?P<n>a)",
+    "an unknown escape": "\\q",
+    "a possessive plus": "a++",
+}
+
+for _what, _changes in (_JOINS | _OTHERS).items():
+    BOOK.ask(_what, lambda s, changes=_changes: joining(s, **changes))
+
+for _what, _regex in _REGEXES.items():
+    BOOK.ask(
+        f"the regular expression {_what}",
+        lambda s, regex=_regex: joining(
+            s, subscribed_topic_names=None, subscribed_topic_regex=regex
+        ),
+        versions="1+",
+    )
+
+BOOK.ask(
+    "an empty regular expression",
+    lambda s: joining(s, subscribed_topic_names=None, subscribed_topic_regex=""),
+    versions="1+",
+)
+BOOK.ask(
+    "names and a regular expression",
+    lambda s: joining(s, subscribed_topic_regex="nothing-like-this"),
+    versions="1+",
+)
+BOOK.ask("a blank member id", lambda s: joining(s, member_id=" "), versions="1+")
+BOOK.ask("no member id", lambda s: joining(s, member_id=""), versions="1+", source="KIP-1082")
+BOOK.ask(
+    "a subscription to a missing topic", lambda s: joining(s, subscribed_topic_names=[s.missing])
+)
+
+
+@BOOK.play("an id generated by the broker", versions="0", source="KIP-1082")
+def _generated(stage: Stage) -> None:
+    """Version 0 lets the broker choose the member's id, with which the member goes on."""
+    answer = stage.ask(joining(stage, member_id=""))
+    stage.note("length of the id", len(answer.member_id))
+    stage.call(answer.member_id, "generated")
+    again = joining(
+        stage,
+        member_id=answer.member_id,
+        member_epoch=answer.member_epoch,
+        subscribed_topic_names=None,
+        topic_partitions=None,
+        rebalance_timeout_ms=-1,
+    )
+    stage.ask(again)
+    stage.ask(joining(stage, member_id=answer.member_id, member_epoch=-1))
+    stage.ask(again)
+
+
+_OF_A_MEMBER: dict[str, dict[str, Any]] = {
+    "a member with an empty rack": {"rack_id": ""},
+    "a member with a blank instance id": {"instance_id": " "},
+    "a member with an unknown assignor": {"server_assignor": "best"},
+    "a member with an instance id of its own making": {"instance_id": "later"},
+    "a member that joins again": {"member_epoch": 0},
+    "a member at an older epoch": {"member_epoch": 1},
+    "a member at a newer epoch": {"member_epoch": 7},
+    "a member at the highest epoch": {"member_epoch": 2**31 - 1},
+    "a member that leaves with an instance id": {"member_epoch": -1, "instance_id": "i"},
+    "a member that owns nothing": {"topic_partitions": []},
+    "a member that owns an unknown topic": {
+        "topic_partitions": [_OWNS(topic_id=UNKNOWN_ID, partitions=[0])]
+    },
+    "a member that does not say what it owns": {"topic_partitions": None},
+    "a member with another rebalance timeout": {"rebalance_timeout_ms": 1000},
+    "a member with a rebalance timeout of minus 2": {"rebalance_timeout_ms": -2},
+    "a member that unsubscribes": {"subscribed_topic_names": []},
+    "a member with another rack": {"rack_id": "rack-9"},
+    "a member that chooses range": {"server_assignor": "range"},
+    "a member that says nothing new": {
+        "subscribed_topic_names": None,
+        "topic_partitions": None,
+        "rebalance_timeout_ms": -1,
+    },
+}
+
+for _what, _changes in _OF_A_MEMBER.items():
+
+    @BOOK.play(_what)
+    def _member(stage: Stage, changes: dict[str, Any] = _changes) -> None:
+        """A member has joined alone; then one heartbeat differs, and a quiet one follows."""
+        epoch = stage.do(joining(stage), stage.version).member_epoch
+        owned = [_OWNS(topic_id=stage.ids[stage.topic], partitions=[0, 1])]
+        said = {"member_epoch": epoch, "topic_partitions": owned} | changes
+        answer = stage.ask(joining(stage, **said))
+        quiet = {"subscribed_topic_names": None, "rebalance_timeout_ms": -1}
+        epoch = answer.member_epoch if answer.member_epoch > 0 else epoch
+        stage.ask(joining(stage, topic_partitions=None, member_epoch=epoch, **quiet))
+
+
+@BOOK.play("a member that chooses a regular expression that is none", versions="1+")
+def _later_regex(stage: Stage) -> None:
+    """The subscription of a member changes to an expression that cannot be parsed."""
+    epoch = stage.do(joining(stage), 1).member_epoch
+    stage.ask(joining(stage, member_epoch=epoch, subscribed_topic_regex="("))
+    stage.ask(joining(stage, member_epoch=epoch))
+
+
+@BOOK.play("a member id of another group", versions="1")
+def _elsewhere(stage: Stage) -> None:
+    """A member of one group sends heartbeats to another."""
+    first, second = stage.neighbours(2)
+    stage.ask(joining(stage, group_id=first))
+    stage.ask(joining(stage, group_id=second, member_epoch=2))
+    stage.ask(joining(stage, group_id=second))
+    stage.ask(joining(stage, group_id=first, member_epoch=2))

@@ -1,0 +1,1 @@
+"""Framing and versions: frames, headers, and what brokers advertise."""

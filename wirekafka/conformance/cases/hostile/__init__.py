@@ -1,0 +1,1 @@
+"""Hostile input: requests with values that no honest client would send."""

@@ -1,0 +1,1 @@
+"""Metadata: topics, brokers and coordinators as clients find them, and telemetry of clients."""

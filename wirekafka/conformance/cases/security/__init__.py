@@ -1,0 +1,1 @@
+"""Cases about logins, users, tokens, ACLs, and what each of these permits."""

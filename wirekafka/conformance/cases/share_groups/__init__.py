@@ -1,0 +1,1 @@
+"""The cases of share groups (KIP-932)."""

@@ -1,0 +1,1 @@
+"""The cases of streams groups (KIP-1071)."""

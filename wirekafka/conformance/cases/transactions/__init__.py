@@ -1,0 +1,1 @@
+"""Transactions: producer ids, partitions and offsets in transactions, their ends and markers."""
