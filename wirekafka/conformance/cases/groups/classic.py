@@ -207,7 +207,7 @@ class PlayedMember:
     def __init__(
         self, group: PlayedGroup, name: str, instance: str | None = None, **options: Any
     ) -> None:
-        """`options` are those of `join`."""
+        """`options` are options of `join`."""
         self.group, self.stage, self.name = group, group.stage, name
         self.instance, self.options = instance, options
         self.id, self.generation = "", -1
@@ -285,7 +285,7 @@ class PlayedMember:
         return answer
 
     def know(self, id: str) -> None:
-        """Take another id, which answers show as that of this member."""
+        """Take another id, which answers show by the name of the member."""
         self.id = id
         if id not in self._known:
             self._known.append(id)
@@ -321,7 +321,7 @@ class PlayedGroup:
     def __init__(
         self, stage: Stage, text: str = "", name: str = "", *, is_bare: bool = False
     ) -> None:
-        """A group that is bare has no offsets but those of the case."""
+        """A bare group has no offsets but what the case commits."""
         self.stage, self.name = stage, name or stage.name(text)
         self._exists = is_bare
         self.members: list[PlayedMember] = []

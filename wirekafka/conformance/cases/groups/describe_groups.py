@@ -89,7 +89,7 @@ def _completing(stage: Stage) -> None:
 
 @BOOK.play("a rebalance", versions=_FEW)
 def _preparing(stage: Stage) -> None:
-    """A member that has joined, one that has rejoined and one that has not."""
+    """A new member, a member that has rejoined and a member that has not."""
     group = PlayedGroup(stage)
     first, _ = group.settle("a", "b")
     group.member("c").starts(JOIN, is_compared=False)
@@ -183,7 +183,7 @@ def _chosen(stage: Stage) -> None:
 
 @BOOK.play("several groups", versions=_FEW)
 def _several(stage: Stage) -> None:
-    """Known and unknown groups of one coordinator, one of them twice."""
+    """Known and unknown groups of one coordinator, a stable group twice."""
     simple, stable, unknown = neighbours(stage, "simple", "stable", "unknown")
     simple.commit(stage.topic)
     stable.settle("a")

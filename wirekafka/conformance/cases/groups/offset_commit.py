@@ -402,7 +402,7 @@ def _deleted_topic(stage: Stage) -> None:
 
 @BOOK.play("a topic that was made again", versions="8,10", source="KIP-848")
 def _made_again(stage: Stage) -> None:
-    """The offsets of the first topic are not those of the second."""
+    """The second topic does not begin with the offsets of the first."""
     group = PlayedGroup(stage)
     name = stage.create()
     group.commit(name, 3)

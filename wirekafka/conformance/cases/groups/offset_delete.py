@@ -123,7 +123,7 @@ def _reading(stage: Stage, *topics: str, **options: object) -> PlayedGroup:
 
 @BOOK.play("a topic that is subscribed")
 def _subscribed(stage: Stage) -> None:
-    """The offsets of subscribed topics stay; those of others go."""
+    """The offsets of subscribed topics stay, other offsets go."""
     group = _reading(stage, stage.topic)
     stage.ask(forgotten(group.name, stage.topic, stage.compacted))
     _left(stage, group)

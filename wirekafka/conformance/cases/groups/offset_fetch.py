@@ -348,7 +348,7 @@ def _other_group(stage: Stage) -> None:
 
 @BOOK.play("two transactions of a partition", versions="7,10", source=_EOS)
 def _two_transactions(stage: Stage) -> None:
-    """Offsets are stable when both have ended; the one that ends last counts."""
+    """Offsets are stable when both have ended; the later end counts."""
     group = PlayedGroup(stage)
     first = OffsetsTransaction(stage, group.name)
     second = OffsetsTransaction(stage, group.name, "second")
