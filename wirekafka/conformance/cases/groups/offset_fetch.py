@@ -49,7 +49,6 @@ BOOK.ask(
     versions="7+",
     source=_EOS,
 )
-BOOK.ask("no groups", lambda _: OffsetFetchRequest(groups=[]), versions="8+", source="KIP-709")
 BOOK.ask(
     "a member of an unknown group",
     lambda s: fetched(s, s.name(), s.topic, member="who", epoch=1),
@@ -304,7 +303,6 @@ def _first_offset(stage: Stage) -> None:
     transaction.end(is_committed=False)
     _awaits(stage, group)
     stage.ask(fetched(stage, group.name, stage.topic))
-    stage.note("the state afterwards", group.state())
 
 
 @BOOK.play("everything beside a transaction", versions="7-8,10", source=_EOS)
