@@ -213,7 +213,7 @@ class PlayedMember:
         self.id, self.generation = "", -1
         self._known: list[str] = []
 
-    def join(self, **changes: Any) -> JoinGroupRequest:
+    def join(self, **changes: Any) -> Any:
         """The request with which the member joins, with some options changed."""
         options = {**self.options, **changes}
         member = options.pop("member", self.id)

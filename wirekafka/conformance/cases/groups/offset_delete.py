@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
 from wirekafka.conformance.cases.groups.classic import (
     COMMIT,
@@ -113,7 +115,7 @@ def _pending(stage: Stage) -> None:
 # Groups with members
 
 
-def _reading(stage: Stage, *topics: str, **options: object) -> PlayedGroup:
+def _reading(stage: Stage, *topics: str, **options: Any) -> PlayedGroup:
     """A group with offsets whose only member subscribes to topics."""
     group = _committed(stage)
     metadata = subscription(*topics)
