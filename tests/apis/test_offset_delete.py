@@ -39,6 +39,13 @@ def test_offsets_without_subscribers_are_deleted() -> None:
     assert offsets.get("g", "t", 0).offset == 5
 
 
+def test_topics_without_partitions_are_not_reported() -> None:
+    broker = GroupBroker().ready()
+    broker.ask(commit_request(("t", 0, 5)), 9)
+    answer = broker.ask(request(("u", []), ("t", [0])), 0)
+    assert [topic.name for topic in answer.topics] == ["t"]
+
+
 def test_an_unknown_group_is_a_top_level_error() -> None:
     broker = GroupBroker().ready()
     for topics in ([("t", [0])], [("nope", [0])], []):

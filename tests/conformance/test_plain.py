@@ -11,6 +11,7 @@ import pytest
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.conformance import plain as plain_answers
 from wirekafka.conformance.plain import Names, paths, shortened
+from wirekafka.protocol.describe_groups import DescribeGroupsResponse
 from wirekafka.protocol.find_coordinator import FindCoordinatorResponse
 from wirekafka.protocol.init_producer_id import InitProducerIdResponse
 from wirekafka.protocol.join_group import JoinGroupResponse
@@ -65,6 +66,13 @@ def test_random_ids_are_numbered_in_their_order(names: Names) -> None:
     shown = plain(answer, names)
     assert (shown["leader"], shown["member_id"]) == ("member 1", "member 2")
     assert [each["member_id"] for each in shown["members"]] == ["member 1", "member 2"]
+
+
+@pytest.mark.parametrize("host", ["/127.0.0.1", "/172.17.0.1"])
+def test_hosts_of_members_are_all_alike_but_for_their_slash(names: Names, host: str) -> None:
+    member = DescribeGroupsResponse.DescribedGroup.DescribedGroupMember
+    assert plain(member(client_host=host), names) == {"client_host": "/a host"}
+    assert plain(member(client_host=host[1:]), names) == {"client_host": host[1:]}
 
 
 def test_producer_ids_are_numbered_but_none_is_none(names: Names) -> None:

@@ -42,4 +42,4 @@ async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDelet
     )
     for (answer, index), error in zip(deleted, errors, strict=True):
         answer.partitions.append(kind.Partition(partition_index=index, error_code=error))
-    return OffsetDeleteResponse(topics=topics)
+    return OffsetDeleteResponse(topics=[topic for topic in topics if topic.partitions])

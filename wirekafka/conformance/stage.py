@@ -136,7 +136,7 @@ class Stage:
     ) -> Question:
         """Send a request as `ask` does, and wait for its answer later.
 
-        A request that only prepares something is not compared; its version is as that of `do`.
+        A request that only prepares something is not compared; its version is chosen as `do` does.
         """
         used = self._version(request, version, or_older=not is_compared)
         wire = self._wire(request, by, at)

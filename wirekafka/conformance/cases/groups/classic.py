@@ -15,6 +15,7 @@ from wirekafka.protocol.leave_group import LeaveGroupRequest
 from wirekafka.protocol.offset_commit import OffsetCommitRequest
 from wirekafka.protocol.offset_delete import OffsetDeleteRequest
 from wirekafka.protocol.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.records.groups_and_transactions import ConsumerProtocolSubscription
 from wirekafka.protocol.sync_group import SyncGroupRequest
 
 SUBSCRIPTION = bytes.fromhex("000000000000ffffffff")
@@ -22,6 +23,16 @@ SUBSCRIPTION = bytes.fromhex("000000000000ffffffff")
 JOIN, SYNC, BEAT, LEAVE, COMMIT, FETCH, DESCRIBE = 5, 3, 3, 3, 8, 7, 4
 """The versions of requests that only prepare a case: low ones, which most brokers have."""
 LONG_WAIT_S = 30.0
+
+
+def subscription(*topics: str, user_data: bytes | None = None, version: int = 0) -> bytes:
+    """The metadata of a consumer that reads topics.
+
+    Whoever wants metadata of its own puts it into the user data: releases before 4.4 do not
+    answer joins of consumers with metadata that cannot be read.
+    """
+    found = ConsumerProtocolSubscription(topics=list(topics), user_data=user_data)
+    return version.to_bytes(2, "big") + bytes(found.encode(version))
 
 
 def join(group: str, member: str = "", instance: str | None = None, **options: Any) -> Any:
@@ -181,19 +192,28 @@ def described(*groups: str, operations: bool = False) -> DescribeGroupsRequest:
     return DescribeGroupsRequest(groups=list(groups), include_authorized_operations=operations)
 
 
+def neighbours(stage: Stage, *names: str) -> list[PlayedGroup]:
+    """Groups with one coordinator, which answers show by these names on every cluster."""
+    ids = stage.neighbours(len(names))
+    # The last that is called is looked for first: it must not begin with another.
+    for id, name in sorted(zip(ids, names, strict=True), key=lambda each: len(each[0])):
+        stage.call(id, f"the {name} group")
+    return [PlayedGroup(stage, name=each) for each in ids]
+
+
 class PlayedMember:
     """A member of a group on a stage, with a connection and, in answers, a name of its own."""
 
     def __init__(
         self, group: PlayedGroup, name: str, instance: str | None = None, **options: Any
     ) -> None:
-        """`options` are those of `join`."""
+        """`options` are options of `join`."""
         self.group, self.stage, self.name = group, group.stage, name
         self.instance, self.options = instance, options
         self.id, self.generation = "", -1
         self._known: list[str] = []
 
-    def join(self, **changes: Any) -> JoinGroupRequest:
+    def join(self, **changes: Any) -> Any:
         """The request with which the member joins, with some options changed."""
         options = {**self.options, **changes}
         member = options.pop("member", self.id)
@@ -265,7 +285,7 @@ class PlayedMember:
         return answer
 
     def know(self, id: str) -> None:
-        """Take another id, which answers show as that of this member."""
+        """Take another id, which answers show by the name of the member."""
         self.id = id
         if id not in self._known:
             self._known.append(id)
@@ -298,8 +318,12 @@ class Joining:
 class PlayedGroup:
     """A group on a stage, and the members that have been brought into it."""
 
-    def __init__(self, stage: Stage, text: str = "", name: str = "") -> None:
+    def __init__(
+        self, stage: Stage, text: str = "", name: str = "", *, is_bare: bool = False
+    ) -> None:
+        """A bare group has no offsets but what the case commits."""
         self.stage, self.name = stage, name or stage.name(text)
+        self._exists = is_bare
         self.members: list[PlayedMember] = []
 
     def member(self, name: str, instance: str | None = None, **options: Any) -> PlayedMember:
@@ -312,6 +336,8 @@ class PlayedGroup:
         The first leads. The group waits for its assignment.
         """
         new = [self.member(each) if isinstance(each, str) else each for each in names]
+        if not self._exists:
+            self.exists()
         for each in new:
             joins = [each.starts(JOIN, is_compared=False)]
             if self.members:
@@ -340,11 +366,26 @@ class PlayedGroup:
                 raise PreparationFailed(f"SyncGroup: {Error.of(refused).name}")
 
     def commit(self, name: str, offset: int = 5, **options: Any) -> None:
-        """Commit an offset without a member."""
-        answer = self.stage.do(commit(self.stage, self.name, name, offset, **options), COMMIT)
-        refused = answer.topics[0].partitions[0].error_code
-        if refused:
-            raise PreparationFailed(f"OffsetCommit: {Error.of(refused).name}")
+        """Commit an offset without a member, when the coordinator knows the topic."""
+
+        def refused() -> int:
+            asked = commit(self.stage, self.name, name, offset, **options)
+            return int(self.stage.do(asked, COMMIT).topics[0].partitions[0].error_code)
+
+        unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
+        self.stage.until(lambda: refused() != unknown, f"{name} at the coordinator")
+        if code := refused():
+            raise PreparationFailed(f"OffsetCommit: {Error.of(code).name}")
+
+    def exists(self) -> PlayedGroup:
+        """Commit something, and return the group.
+
+        Apache Kafka may describe a group as dead that has never written anything, and releases
+        before 4.0 forget groups without members and offsets when any topic is deleted.
+        """
+        self.commit(self.stage.compacted)
+        self._exists = True
+        return self
 
     def has(self, member: PlayedMember) -> None:
         """Remember a member that has come in by a request of the case."""

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.groups.classic import FETCH, JOIN, PlayedGroup, deleted, fetched
-from wirekafka.conformance.cases.groups.describe_groups import ORDERED
+from wirekafka.conformance.cases.groups.classic import (
+    FETCH,
+    JOIN,
+    PlayedGroup,
+    deleted,
+    fetched,
+    neighbours,
+)
 from wirekafka.conformance.cases.groups.transaction import OffsetsTransaction
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest
@@ -116,15 +122,13 @@ def _used_again(stage: Stage) -> None:
 @BOOK.play("several groups", versions=_FEW)
 def _several(stage: Stage) -> None:
     """Each group has an error of its own."""
-    first, second, unknown, third = stage.neighbours(4)
-    simple = PlayedGroup(stage, name=first)
+    simple, stable, unknown, left = neighbours(stage, "simple", "stable", "unknown", "left")
     simple.commit(stage.topic)
-    used = PlayedGroup(stage, name=second)
-    used.settle("a")
-    PlayedGroup(stage, name=third).commit(stage.topic)
-    stage.ask(deleted(unknown, second, first, third))
+    stable.settle("a")
+    left.loses(left.settle("b")[0])
+    stage.ask(deleted(unknown.name, stable.name, simple.name, left.name))
     _left(stage, simple)
-    stage.note("the group with a member", used.state())
+    stage.note("the group with a member", stable.state())
 
 
 @BOOK.play("a group with a pending offset", versions=_FEW, source="KIP-447")
@@ -137,10 +141,3 @@ def _transaction(stage: Stage) -> None:
     stage.ask(deleted(group.name))
     _left(stage, group)
     transaction.end(is_committed=False)
-
-
-@BOOK.play("the order of groups", versions="2", level=ConformanceLevel.COMPLETE)
-def _order(stage: Stage) -> None:
-    """Groups are reported by the partitions that have them."""
-    found = stage.do(deleted(*ORDERED), 2, at=stage.target.home).results
-    stage.note("the order", " ".join(each.group_id.rpartition("-")[2] for each in found))

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.groups.classic import JOIN, PlayedGroup, deleted, described
+from wirekafka.conformance.cases.groups.classic import (
+    JOIN,
+    PlayedGroup,
+    deleted,
+    described,
+    neighbours,
+    subscription,
+)
 from wirekafka.conformance.stage import Stage
-from wirekafka.conformance.target import PREFIX
 from wirekafka.protocol.describe_groups import DescribeGroupsRequest
 
 BOOK = Book(
@@ -14,8 +20,6 @@ BOOK = Book(
 _FEW = "0,3-6"
 """Without and with authorized operations, instance ids, and messages for unknown groups."""
 _ENDS = "0,5-6"
-ORDERED = [*(f"{PREFIX}-order-{number}" for number in range(60)), f"{PREFIX}-order-7"]
-"""Groups that nobody has."""
 
 _ASKS: dict[str, Make] = {
     "an unknown group": lambda s: described(s.name()),
@@ -51,7 +55,10 @@ def _simple_operations(stage: Stage) -> None:
 def _stable(stage: Stage) -> None:
     """The protocol, and each member's metadata and assignment."""
     group = PlayedGroup(stage)
-    group.settle(group.member("a", metadata=b"metadata a"), group.member("b", metadata=b"b's"))
+    group.settle(
+        group.member("a", metadata=subscription(user_data=b"metadata a")),
+        group.member("b", metadata=subscription(user_data=b"b's")),
+    )
     stage.ask(described(group.name))
 
 
@@ -82,7 +89,7 @@ def _completing(stage: Stage) -> None:
 
 @BOOK.play("a rebalance", versions=_FEW)
 def _preparing(stage: Stage) -> None:
-    """A member that has joined, one that has rejoined and one that has not."""
+    """A new member, a member that has rejoined and a member that has not."""
     group = PlayedGroup(stage)
     first, _ = group.settle("a", "b")
     group.member("c").starts(JOIN, is_compared=False)
@@ -121,16 +128,9 @@ def _deleted(stage: Stage) -> None:
     stage.ask(described(group.name))
 
 
-@BOOK.play("an id that was given only", versions=_ENDS, source="KIP-394")
-def _pending(stage: Stage) -> None:
-    """A pending member is not described, in an empty group and in a stable one."""
-    group = PlayedGroup(stage)
-    group.member("a").gets_id()
-    stage.ask(described(group.name))
-
-
 @BOOK.play("an id that was given only, beside a member", versions=_ENDS, source="KIP-394")
 def _pending_beside(stage: Stage) -> None:
+    """A pending member is not described."""
     group = PlayedGroup(stage)
     group.settle("a")
     group.member("b").gets_id()
@@ -169,23 +169,22 @@ def _connect(stage: Stage) -> None:
 def _chosen(stage: Stage) -> None:
     group = PlayedGroup(stage)
     group.settle(
-        group.member("a", protocols={"range": b"a-range", "sticky": b"a-sticky"}),
-        group.member("b", protocols={"sticky": b"b-sticky"}),
+        group.member(
+            "a",
+            protocols={
+                "range": subscription(user_data=b"a-range"),
+                "sticky": subscription(user_data=b"a-sticky"),
+            },
+        ),
+        group.member("b", protocols={"sticky": subscription(user_data=b"b-sticky")}),
     )
     stage.ask(described(group.name))
 
 
 @BOOK.play("several groups", versions=_FEW)
 def _several(stage: Stage) -> None:
-    """Known and unknown groups of one coordinator, one of them twice."""
-    first, second, unknown = stage.neighbours(3)
-    PlayedGroup(stage, name=first).commit(stage.topic)
-    PlayedGroup(stage, name=second).settle("a")
-    stage.ask(described(second, unknown, first, second))
-
-
-@BOOK.play("the order of groups", versions="5", level=ConformanceLevel.COMPLETE)
-def _order(stage: Stage) -> None:
-    """Groups are reported by the partitions that have them."""
-    found = stage.do(described(*ORDERED), 5, at=stage.target.home).groups
-    stage.note("the order", " ".join(each.group_id.rpartition("-")[2] for each in found))
+    """Known and unknown groups of one coordinator, a stable group twice."""
+    simple, stable, unknown = neighbours(stage, "simple", "stable", "unknown")
+    simple.commit(stage.topic)
+    stable.settle("a")
+    stage.ask(described(stable.name, unknown.name, simple.name, stable.name))

@@ -35,8 +35,8 @@ _ASKS: dict[str, Make] = {
     "neither protocols nor a type": lambda s: join(s.name(), kind="", protocols=[]),
     "another protocol type": lambda s: join(s.name(), kind="connect", protocols=["sessioned"]),
     "a protocol without a name": lambda s: join(s.name(), protocols=[""]),
-    "metadata that is no subscription": lambda s: join(s.name(), metadata=b"\xff\0\x01"),
-    "no metadata": lambda s: join(s.name(), metadata=b""),
+    "metadata of another protocol type": lambda s: join(s.name(), kind="own", metadata=b"\xff\0"),
+    "no metadata of another protocol type": lambda s: join(s.name(), kind="own", metadata=b""),
     "an unknown member": lambda s: join(s.name(), "who"),
     "an unknown member without protocols": lambda s: join(s.name(), "who", protocols=[]),
     "an unknown member with too short a session": lambda s: join(s.name(), "who", session_ms=1),
@@ -93,15 +93,12 @@ def _static_id(stage: Stage) -> None:
     stage.note("the id begins with the instance id", member.id.startswith("number-one-"))
 
 
-@BOOK.play("a group with an id that was given only", versions="4,9", source="KIP-394")
+@BOOK.play("a group after the join with an id", versions="4,9", source="KIP-394")
 def _pending(stage: Stage) -> None:
-    """The group has no member until the join with the id."""
-    group = PlayedGroup(stage)
-    member = group.member("a")
-    member.gets_id(stage.version)
-    stage.note("state before", group.state())
-    member.asks()
-    stage.note("state after", group.state())
+    """The group waits for its assignment."""
+    group = PlayedGroup(stage).exists()
+    group.member("a").asks()
+    stage.note("the state of the group", group.state())
 
 
 @BOOK.play("the id of another group", versions=_OLD_AND_NEW)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.conformance.case import Book, ConformanceLevel
-from wirekafka.conformance.cases.groups.classic import LONG_WAIT_S, SYNC, PlayedGroup, join
+from wirekafka.conformance.cases.groups.classic import (
+    LONG_WAIT_S,
+    SYNC,
+    PlayedGroup,
+    join,
+    subscription,
+)
+from wirekafka.conformance.cases.groups.join_group import BOOK as _BOOK
 from wirekafka.conformance.stage import Stage
 from wirekafka.errors import Error
-from wirekafka.protocol.join_group import JoinGroupRequest
 
-BOOK = Book(JoinGroupRequest, "classic groups", ConformanceLevel.CORE, "JoinGroupRequest.json")
 _STATIC = "KIP-345"
 _OLD_AND_NEW = "3,9"
 """A version without member ids before the join, and the newest."""
@@ -38,7 +42,7 @@ _VOTES: dict[str, tuple[Any, ...]] = {
 }
 for _title, _lists in _VOTES.items():
 
-    @BOOK.play(_title, versions=_OLD_AND_NEW)
+    @_BOOK.play(_title, versions=_OLD_AND_NEW)
     def _vote(stage: Stage, lists: tuple[Any, ...] = _lists) -> None:
         """Each member lists the protocols that it knows, the best first."""
         group = PlayedGroup(stage)
@@ -55,12 +59,26 @@ for _title, _lists in _VOTES.items():
             each.answer()
 
 
-@BOOK.play("metadata of the chosen protocol", versions="0,5,9")
+@_BOOK.play("metadata of the chosen protocol", versions="0,5,9")
 def _metadata(stage: Stage) -> None:
     """The leader gets only what members say to the protocol that was chosen."""
     group = PlayedGroup(stage)
-    (first,) = group.settle(group.member("a", protocols={"range": b"a-range", "sticky": b"a-st"}))
-    second = group.member("b", protocols={"sticky": b"b-sticky", "roundrobin": b"b-rr"})
+    (first,) = group.settle(
+        group.member(
+            "a",
+            protocols={
+                "range": subscription(user_data=b"a-range"),
+                "sticky": subscription(user_data=b"a-st"),
+            },
+        )
+    )
+    second = group.member(
+        "b",
+        protocols={
+            "sticky": subscription(user_data=b"b-sticky"),
+            "roundrobin": subscription(user_data=b"b-rr"),
+        },
+    )
     joining = second.starts()
     first.must_rejoin()
     first.asks()
@@ -76,20 +94,20 @@ _MISFITS: dict[str, dict[str, Any]] = {
 }
 for _title, _options in _MISFITS.items():
 
-    @BOOK.play(_title, versions="0,4,9")
+    @_BOOK.play(_title, versions="0,4,9")
     def _misfit(stage: Stage, options: dict[str, Any] = _options) -> None:
         group = PlayedGroup(stage)
         group.settle("a")
         stage.ask(join(group.name, **options))
 
-    @BOOK.play(f"{_title}, static", versions="5,9", source=_STATIC)
+    @_BOOK.play(f"{_title}, static", versions="5,9", source=_STATIC)
     def _static_misfit(stage: Stage, options: dict[str, Any] = _options) -> None:
         group = PlayedGroup(stage)
         group.settle("a")
         stage.ask(join(group.name, "", "me", **options))
 
 
-@BOOK.play("a protocol that one of two members lacks", versions=_OLD_AND_NEW)
+@_BOOK.play("a protocol that one of two members lacks", versions=_OLD_AND_NEW)
 def _one_lacks(stage: Stage) -> None:
     """A newcomer must share a protocol with all members, not only with one."""
     group = PlayedGroup(stage)
@@ -100,7 +118,7 @@ def _one_lacks(stage: Stage) -> None:
     stage.ask(join(group.name, protocols=["sticky", "roundrobin"]))
 
 
-@BOOK.play("a member that no longer fits the others", versions=_OLD_AND_NEW)
+@_BOOK.play("a member that no longer fits the others", versions=_OLD_AND_NEW)
 def _no_longer_fits(stage: Stage) -> None:
     """A member that rejoins must share a protocol with the others."""
     group = PlayedGroup(stage)
@@ -109,7 +127,7 @@ def _no_longer_fits(stage: Stage) -> None:
     stage.ask(second.join(kind="connect"), by="b")
 
 
-@BOOK.play("the only member changes its protocols", versions=_OLD_AND_NEW)
+@_BOOK.play("the only member changes its protocols", versions=_OLD_AND_NEW)
 def _changes_protocols(stage: Stage) -> None:
     group = PlayedGroup(stage)
     (member,) = group.settle("a")
@@ -119,7 +137,7 @@ def _changes_protocols(stage: Stage) -> None:
 # Members that join again
 
 
-@BOOK.play("the leader rejoins", versions="0,5,9")
+@_BOOK.play("the leader rejoins", versions="0,5,9")
 def _leader_rejoins(stage: Stage) -> None:
     """In a stable group, a leader's join begins another generation even without changes."""
     group = PlayedGroup(stage)
@@ -128,7 +146,7 @@ def _leader_rejoins(stage: Stage) -> None:
     stage.note("the state of the group", group.state())
 
 
-@BOOK.play("the leader of two rejoins", versions=_OLD_AND_NEW)
+@_BOOK.play("the leader of two rejoins", versions=_OLD_AND_NEW)
 def _leader_of_two_rejoins(stage: Stage) -> None:
     group = PlayedGroup(stage)
     leader, follower = group.settle("a", "b")
@@ -138,7 +156,7 @@ def _leader_of_two_rejoins(stage: Stage) -> None:
     joining.answer()
 
 
-@BOOK.play("a follower rejoins unchanged", versions="0,5,9")
+@_BOOK.play("a follower rejoins unchanged", versions="0,5,9")
 def _follower_rejoins(stage: Stage) -> None:
     """A follower whose metadata is as before gets the present generation again."""
     group = PlayedGroup(stage)
@@ -148,13 +166,13 @@ def _follower_rejoins(stage: Stage) -> None:
 
 
 _CHANGES: dict[str, dict[str, Any]] = {
-    "a follower rejoins with other metadata": {"metadata": b"another"},
+    "a follower rejoins with other metadata": {"metadata": subscription(user_data=b"another")},
     "a follower rejoins with one more protocol": {"protocols": ["range", "sticky"]},
     "a follower rejoins with another order of protocols": {"protocols": ["sticky", "range"]},
 }
 for _title, _options in _CHANGES.items():
 
-    @BOOK.play(_title, versions=_OLD_AND_NEW)
+    @_BOOK.play(_title, versions=_OLD_AND_NEW)
     def _changed(stage: Stage, options: dict[str, Any] = _options) -> None:
         """The change begins a rebalance."""
         group = PlayedGroup(stage)
@@ -167,7 +185,7 @@ for _title, _options in _CHANGES.items():
         joining.answer()
 
 
-@BOOK.play("a follower rejoins with another session timeout", versions=_OLD_AND_NEW)
+@_BOOK.play("a follower rejoins with another session timeout", versions=_OLD_AND_NEW)
 def _other_timeout(stage: Stage) -> None:
     """Timeouts are no change that needs a rebalance."""
     group = PlayedGroup(stage)
@@ -176,7 +194,7 @@ def _other_timeout(stage: Stage) -> None:
     stage.note("the state of the group", group.state())
 
 
-@BOOK.play("the leader rejoins before its assignment", versions="0,5,9")
+@_BOOK.play("the leader rejoins before its assignment", versions="0,5,9")
 def _leader_before_sync(stage: Stage) -> None:
     """A leader whose answer was lost gets the same generation, and the list, again."""
     group = PlayedGroup(stage)
@@ -185,22 +203,22 @@ def _leader_before_sync(stage: Stage) -> None:
     leader.asks()
 
 
-@BOOK.play("a follower rejoins before the assignment", versions=_OLD_AND_NEW)
+@_BOOK.play("a follower rejoins before the assignment", versions=_OLD_AND_NEW)
 def _follower_before_sync(stage: Stage) -> None:
     group = PlayedGroup(stage)
     _, follower = group.gather("a", "b")
     follower.asks()
 
 
-@BOOK.play("a leader with other metadata before its assignment", versions=_OLD_AND_NEW)
+@_BOOK.play("a leader with other metadata before its assignment", versions=_OLD_AND_NEW)
 def _changed_before_sync(stage: Stage) -> None:
     """The change begins another rebalance."""
     group = PlayedGroup(stage)
     (leader,) = group.gather("a")
-    stage.ask(leader.join(metadata=b"another"), by="a")
+    stage.ask(leader.join(metadata=subscription(user_data=b"another")), by="a")
 
 
-@BOOK.play("a sync that waits when another joins", versions="5,9")
+@_BOOK.play("a sync that waits when another joins", versions="5,9")
 def _waiting_sync(stage: Stage) -> None:
     """A follower that waits for its assignment must join again."""
     group = PlayedGroup(stage)
@@ -214,7 +232,7 @@ def _waiting_sync(stage: Stage) -> None:
     joining.answer()
 
 
-@BOOK.play("an unknown member of a group with members", versions="0,4,9")
+@_BOOK.play("an unknown member of a group with members", versions="0,4,9")
 def _unknown_among(stage: Stage) -> None:
     group = PlayedGroup(stage)
     group.settle("a")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.conformance.case import Book, ConformanceLevel
 from wirekafka.conformance.cases.groups.classic import (
     JOIN,
     LONG_WAIT_S,
@@ -12,12 +11,12 @@ from wirekafka.conformance.cases.groups.classic import (
     PlayedGroup,
     PlayedMember,
     leave,
+    subscription,
 )
+from wirekafka.conformance.cases.groups.join_group import BOOK as _BOOK
 from wirekafka.conformance.stage import Stage
 from wirekafka.errors import Error
-from wirekafka.protocol.join_group import JoinGroupRequest
 
-BOOK = Book(JoinGroupRequest, "classic groups", ConformanceLevel.CORE, "KIP-345")
 _ALL = "5-9"
 _FEW = "5,8-9"
 """The first version, and the versions before and after SkipAssignment."""
@@ -31,13 +30,13 @@ def _comes_back(member: PlayedMember, **changes: Any) -> str:
     return old
 
 
-@BOOK.play("a static member joins without an id", versions=_ALL)
+@_BOOK.play("a static member joins without an id", versions=_ALL, source="KIP-345")
 def _joins(stage: Stage) -> None:
     """A static member needs no second join."""
     PlayedGroup(stage).member("a", "me").asks()
 
 
-@BOOK.play("two static members", versions=_ENDS)
+@_BOOK.play("two static members", versions=_ENDS, source="KIP-345")
 def _two(stage: Stage) -> None:
     group = PlayedGroup(stage)
     (first,) = group.settle(group.member("a", "one"))
@@ -47,7 +46,7 @@ def _two(stage: Stage) -> None:
     joining.answer()
 
 
-@BOOK.play("a static leader comes back", versions=_ALL, source="KIP-814")
+@_BOOK.play("a static leader comes back", versions=_ALL, source="KIP-814")
 def _leader(stage: Stage) -> None:
     """Without a rebalance; from version 9 the leader is said to skip the assignment."""
     group = PlayedGroup(stage)
@@ -56,7 +55,7 @@ def _leader(stage: Stage) -> None:
     stage.note("the state of the group", group.state())
 
 
-@BOOK.play("a static leader of two comes back", versions=_FEW, source="KIP-814")
+@_BOOK.play("a static leader of two comes back", versions=_FEW, source="KIP-814")
 def _leader_of_two(stage: Stage) -> None:
     """Version 9 gives the new leader the list of members."""
     group = PlayedGroup(stage)
@@ -67,7 +66,7 @@ def _leader_of_two(stage: Stage) -> None:
     stage.note("the assignment", found.assignment)
 
 
-@BOOK.play("a static follower comes back", versions=_ALL)
+@_BOOK.play("a static follower comes back", versions=_ALL, source="KIP-345")
 def _follower(stage: Stage) -> None:
     """The others are not disturbed."""
     group = PlayedGroup(stage)
@@ -77,7 +76,7 @@ def _follower(stage: Stage) -> None:
     stage.note("the assignment", stage.do(follower.sync(), SYNC).assignment)
 
 
-@BOOK.play("a static follower comes back twice", versions=_ENDS)
+@_BOOK.play("a static follower comes back twice", versions=_ENDS, source="KIP-345")
 def _follower_twice(stage: Stage) -> None:
     group = PlayedGroup(stage)
     _, follower = group.settle(group.member("a"), group.member("b", "me"))
@@ -87,7 +86,7 @@ def _follower_twice(stage: Stage) -> None:
     stage.ask(follower.join(member=second))
 
 
-@BOOK.play("the old id of a static member", versions=_ENDS)
+@_BOOK.play("the old id of a static member", versions=_ENDS, source="KIP-345")
 def _old_id(stage: Stage) -> None:
     """The old id is fenced with the instance id, and unknown without it."""
     group = PlayedGroup(stage)
@@ -99,12 +98,12 @@ def _old_id(stage: Stage) -> None:
 
 
 _CHANGES: dict[str, dict[str, Any]] = {
-    "other metadata": {"metadata": b"another"},
+    "other metadata": {"metadata": subscription(user_data=b"another")},
     "one more protocol": {"protocols": ["range", "sticky"]},
 }
 for _title, _options in _CHANGES.items():
 
-    @BOOK.play(f"a static member comes back with {_title}", versions=_ENDS)
+    @_BOOK.play(f"a static member comes back with {_title}", versions=_ENDS, source="KIP-345")
     def _changed(stage: Stage, options: dict[str, Any] = _options) -> None:
         """There is no rebalance while the choice of the protocol stays the same."""
         group = PlayedGroup(stage)
@@ -113,7 +112,11 @@ for _title, _options in _CHANGES.items():
         stage.note("the state of the group", group.state())
 
 
-@BOOK.play("a static member comes back with a protocol that changes the choice", versions=_ENDS)
+@_BOOK.play(
+    "a static member comes back with a protocol that changes the choice",
+    versions=_ENDS,
+    source="KIP-345",
+)
 def _changed_choice(stage: Stage) -> None:
     """Another protocol would be chosen now: a rebalance."""
     group = PlayedGroup(stage)
@@ -122,16 +125,20 @@ def _changed_choice(stage: Stage) -> None:
     stage.note("the state of the group", group.state())
 
 
-@BOOK.play("a static follower comes back with other metadata", versions=_ENDS)
+@_BOOK.play("a static follower comes back with other metadata", versions=_ENDS, source="KIP-345")
 def _changed_follower(stage: Stage) -> None:
     """The others are not disturbed."""
     group = PlayedGroup(stage)
     leader, follower = group.settle(group.member("a"), group.member("b", "me"))
-    _comes_back(follower, metadata=b"another")
+    _comes_back(follower, metadata=subscription(user_data=b"another"))
     stage.note("the other member", leader.error().name)
 
 
-@BOOK.play("a static member comes back with a protocol that nobody else has", versions=_ENDS)
+@_BOOK.play(
+    "a static member comes back with a protocol that nobody else has",
+    versions=_ENDS,
+    source="KIP-345",
+)
 def _misfit(stage: Stage) -> None:
     """The old id stays what it was."""
     group = PlayedGroup(stage)
@@ -140,7 +147,7 @@ def _misfit(stage: Stage) -> None:
     stage.note("the old id", member.error().name)
 
 
-@BOOK.play("a static member comes back before the assignment", versions=_ENDS)
+@_BOOK.play("a static member comes back before the assignment", versions=_ENDS, source="KIP-345")
 def _before_assignment(stage: Stage) -> None:
     """A new id begins another rebalance while the group waits for its assignment."""
     group = PlayedGroup(stage)
@@ -152,7 +159,7 @@ def _before_assignment(stage: Stage) -> None:
     joining.answer()
 
 
-@BOOK.play("a static member comes back while its join waits", versions=_ENDS)
+@_BOOK.play("a static member comes back while its join waits", versions=_ENDS, source="KIP-345")
 def _waiting(stage: Stage) -> None:
     """The join that waits is answered with FENCED_INSTANCE_ID."""
     group = PlayedGroup(stage)
@@ -166,7 +173,7 @@ def _waiting(stage: Stage) -> None:
     joining.answer()
 
 
-@BOOK.play("a static member comes back while its sync waits", versions=_ENDS)
+@_BOOK.play("a static member comes back while its sync waits", versions=_ENDS, source="KIP-345")
 def _waiting_sync(stage: Stage) -> None:
     group = PlayedGroup(stage)
     leader, follower = group.gather(group.member("a"), group.member("b", "me"))
@@ -180,7 +187,7 @@ def _waiting_sync(stage: Stage) -> None:
     joining.answer()
 
 
-@BOOK.play("a static member rejoins by its id", versions=_ENDS)
+@_BOOK.play("a static member rejoins by its id", versions=_ENDS, source="KIP-345")
 def _by_id(stage: Stage) -> None:
     """A follower with its id gets its generation again; a leader begins a rebalance."""
     group = PlayedGroup(stage)
@@ -192,7 +199,7 @@ def _by_id(stage: Stage) -> None:
     joining.answer()
 
 
-@BOOK.play("a static member rejoins without its instance id", versions=_ENDS)
+@_BOOK.play("a static member rejoins without its instance id", versions=_ENDS, source="KIP-345")
 def _without_instance(stage: Stage) -> None:
     group = PlayedGroup(stage)
     _, follower = group.settle(group.member("a"), group.member("b", "me"))
@@ -200,7 +207,7 @@ def _without_instance(stage: Stage) -> None:
     stage.note("the state of the group", group.state())
 
 
-@BOOK.play("a static member rejoins with a wrong id", versions=_ENDS)
+@_BOOK.play("a static member rejoins with a wrong id", versions=_ENDS, source="KIP-345")
 def _wrong_id(stage: Stage) -> None:
     """Fenced, whoever it is."""
     group = PlayedGroup(stage)
@@ -209,7 +216,7 @@ def _wrong_id(stage: Stage) -> None:
     stage.ask(first.join(member=second.id))
 
 
-@BOOK.play("an instance id that is not in the group", versions=_ENDS)
+@_BOOK.play("an instance id that is not in the group", versions=_ENDS, source="KIP-345")
 def _unknown_instance(stage: Stage) -> None:
     """A member's id with another instance id, and a dynamic member's id with one."""
     group = PlayedGroup(stage)
@@ -219,7 +226,7 @@ def _unknown_instance(stage: Stage) -> None:
     stage.note("the state of the group", group.state())
 
 
-@BOOK.play("a static member after it has left", versions=_ENDS)
+@_BOOK.play("a static member after it has left", versions=_ENDS, source="KIP-345")
 def _left(stage: Stage) -> None:
     """Its old id is unknown; without an id it is a new member."""
     group = PlayedGroup(stage)
@@ -229,7 +236,7 @@ def _left(stage: Stage) -> None:
     _comes_back(member)
 
 
-@BOOK.play("a dynamic member beside a static one", versions=_ENDS)
+@_BOOK.play("a dynamic member beside a static one", versions=_ENDS, source="KIP-345")
 def _dynamic(stage: Stage) -> None:
     """A dynamic member must get an id first; the leader's list has the instance id."""
     group = PlayedGroup(stage)
@@ -242,7 +249,7 @@ def _dynamic(stage: Stage) -> None:
     joining.answer()
 
 
-@BOOK.play("a static leader comes back in version 9 and rejoins", versions="9", source="KIP-814")
+@_BOOK.play("a static leader comes back in version 9 and rejoins", versions="9", source="KIP-814")
 def _skips_and_rejoins(stage: Stage) -> None:
     """A leader that skips the assignment can begin a rebalance with its new id."""
     group = PlayedGroup(stage)
@@ -254,7 +261,7 @@ def _skips_and_rejoins(stage: Stage) -> None:
     joining.answer()
 
 
-@BOOK.play("the same instance id in two groups", versions=_ENDS)
+@_BOOK.play("the same instance id in two groups", versions=_ENDS, source="KIP-345")
 def _two_groups(stage: Stage) -> None:
     """An instance id is known to one group only."""
     first, second = PlayedGroup(stage, "one"), PlayedGroup(stage, "two")
@@ -263,7 +270,7 @@ def _two_groups(stage: Stage) -> None:
     stage.note("the first", member.error().name)
 
 
-@BOOK.play("a silent static member", versions="9")
+@_BOOK.play("a silent static member", versions="9", source="KIP-345")
 def _silent(stage: Stage) -> None:
     """A static member is removed after its session, and a new member then."""
     group = PlayedGroup(stage)

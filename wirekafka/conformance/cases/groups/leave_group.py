@@ -168,7 +168,7 @@ def _pending(stage: Stage) -> None:
     pending.gets_id()
     stage.ask(pending.leave())
     stage.ask(pending.leave())
-    stage.note("the state of the group", group.state())
+    stage.ask(pending.join(), JOIN)
 
 
 @BOOK.play("an id that was given only, of a stable group", versions=_FEW, source="KIP-394")

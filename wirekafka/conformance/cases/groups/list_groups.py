@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.groups.classic import JOIN, PlayedGroup, deleted
-from wirekafka.conformance.stage import Stage
+from wirekafka.conformance.cases.groups.classic import JOIN, PlayedGroup, deleted, neighbours
+from wirekafka.conformance.stage import GROUP, Stage
 from wirekafka.errors import Error
 from wirekafka.protocol.list_groups import ListGroupsRequest
 
@@ -42,28 +42,17 @@ def _shown(stage: Stage, what: str, node: int, *filters: Any) -> None:
 
 def _troupe(stage: Stage) -> int:
     """Groups in all states on one coordinator; returns its node."""
-    # The names say the state: which number has which state would differ between clusters.
-    names = {}
-    for state in ("simple", "left", "completing", "stable", "preparing"):
-        names[state] = stage.neighbours(1, state)[0]
-    node = stage.coordinator(0, names["simple"])
-    for state in tuple(names):
-        number = 0
-        while stage.coordinator(0, names[state]) != node:
-            number += 1
-            names[state] = stage.name(f"{state}-{number}")
-        stage.call(names[state], f"P-{state}")
-    PlayedGroup(stage, name=names["simple"]).commit(stage.topic)
-    left = PlayedGroup(stage, name=names["left"])
+    simple, left, completing, stable, preparing = neighbours(
+        stage, "simple", "left", "completing", "stable", "preparing"
+    )
+    simple.commit(stage.topic)
     left.loses(left.settle("a")[0])
-    PlayedGroup(stage, name=names["completing"]).gather("b")
-    stable = PlayedGroup(stage, name=names["stable"])
+    completing.gather("b")
     stable.settle(stable.member("c", kind="connect", protocols=["eager"]))
-    preparing = PlayedGroup(stage, name=names["preparing"])
     (member,) = preparing.settle("d")
     preparing.member("e").starts(JOIN, is_compared=False)
     member.must_rejoin()
-    return node
+    return stage.coordinator(GROUP, simple.name)
 
 
 @BOOK.play("groups in all states", versions="0-5")
@@ -114,15 +103,7 @@ def _types(stage: Stage) -> None:
 def _deleted(stage: Stage) -> None:
     group = PlayedGroup(stage, "g")
     group.commit(stage.topic)
-    node = stage.coordinator(0, group.name)
+    node = stage.coordinator(GROUP, group.name)
     _shown(stage, "before", node)
     stage.do(deleted(group.name), 1)
     _shown(stage, "after", node)
-
-
-@BOOK.play("an id that was given only", versions="0,4-5", source="KIP-394")
-def _pending(stage: Stage) -> None:
-    """A group that has a pending member only."""
-    group = PlayedGroup(stage, "g")
-    group.member("a").gets_id()
-    _shown(stage, "the group", stage.coordinator(0, group.name))

@@ -189,15 +189,13 @@ def _nameless(stage: Stage) -> None:
     at = stage.coordinator(GROUP, "")
     listed = stage.do(ListGroupsRequest(), 0, at=at).groups
     is_mine = all(each.group_id for each in listed)
-    name = stage.create()
-    stage.ask(commit(stage, "", name), at=at)
-    stage.ask(fetched(stage, "", name), FETCH, at=at)
+    stage.ask(commit(stage, "", stage.topic), at=at)
+    stage.ask(fetched(stage, "", stage.topic), FETCH, at=at)
     state = stage.do(described(""), 0, at=at).groups[0]
     stage.note("its state", state.group_state)
     stage.note("its error", Error.of(state.error_code).name)
-    answer = stage.do(forgotten("", name), 0, at=at)
+    answer = stage.do(forgotten("", stage.topic), 0, at=at)
     stage.note("offsets deleted", Error.of(answer.error_code).name)
-    stage.delete(name)
     if is_mine:
         answer = stage.do(deleted(""), 0, at=at).results[0]
     # What somebody else has in it must not be lost.
@@ -395,7 +393,7 @@ def _deleted_topic(stage: Stage) -> None:
     stage.delete(name)
 
     def is_gone() -> bool:
-        answer = stage.do(commit(stage, stage.name("probe"), name), 8)
+        answer = stage.do(commit(stage, group.name, name), 8)
         return bool(answer.topics[0].partitions[0].error_code)
 
     stage.until(is_gone, "a deleted topic")
@@ -404,7 +402,7 @@ def _deleted_topic(stage: Stage) -> None:
 
 @BOOK.play("a topic that was made again", versions="8,10", source="KIP-848")
 def _made_again(stage: Stage) -> None:
-    """The offsets of the first topic are not those of the second."""
+    """The second topic does not begin with the offsets of the first."""
     group = PlayedGroup(stage)
     name = stage.create()
     group.commit(name, 3)
@@ -416,5 +414,6 @@ def _made_again(stage: Stage) -> None:
 
     stage.until(is_forgotten, "offsets of a deleted topic that are gone")
     stage.create()
-    stage.ask(commit(stage, group.name, name, 1, partition=0))
+    group.commit(name, 9)
+    stage.ask(commit(stage, group.name, name, 1))
     _kept(stage, group, name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
 from wirekafka.conformance.cases.groups.classic import (
     COMMIT,
@@ -11,11 +13,11 @@ from wirekafka.conformance.cases.groups.classic import (
     commit_of,
     fetched,
     forgotten,
+    subscription,
 )
 from wirekafka.conformance.cases.groups.transaction import OffsetsTransaction
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.offset_delete import OffsetDeleteRequest
-from wirekafka.protocol.records.groups_and_transactions import ConsumerProtocolSubscription
 
 BOOK = Book(OffsetDeleteRequest, "classic groups", ConformanceLevel.ADMIN, "KIP-496")
 
@@ -29,15 +31,9 @@ for _title, _make in _ASKS.items():
     BOOK.ask(_title, _make)
 
 
-def subscription(*topics: str, version: int = 0) -> bytes:
-    """The metadata of a consumer that reads topics."""
-    data = ConsumerProtocolSubscription(topics=list(topics)).encode(version)
-    return version.to_bytes(2, "big") + bytes(data)
-
-
 def _committed(stage: Stage) -> PlayedGroup:
     """A group with offsets of both partitions of the shared topic, and of another topic."""
-    group = PlayedGroup(stage)
+    group = PlayedGroup(stage, is_bare=True)
     offsets = {stage.topic: {0: 3, 1: 4}, stage.compacted: {0: 7}}
     stage.do(commit_of(stage, group.name, offsets), COMMIT)
     return group
@@ -52,7 +48,6 @@ _DELETED: dict[str, Make] = {
     "an offset": lambda s: forgotten(s.name(), s.topic),
     "two offsets": lambda s: forgotten(s.name(), s.topic, partitions=(0, 1)),
     "offsets of two topics": lambda s: forgotten(s.name(), s.topic, s.compacted),
-    "a partition without an offset": lambda s: forgotten(s.name(), s.compacted, partitions=(0, 1)),
     "missing partitions": lambda s: forgotten(s.name(), s.topic, partitions=(0, 9, -1)),
     "a missing topic": lambda s: forgotten(s.name(), s.missing),
     "known and missing topics": lambda s: forgotten(s.name(), s.missing, s.topic),
@@ -68,6 +63,15 @@ for _title, _make in _DELETED.items():
         group = _committed(stage)
         stage.ask(make(stage))
         _left(stage, group)
+
+
+@BOOK.play("a partition without an offset")
+def _without(stage: Stage) -> None:
+    """There is no error."""
+    group = PlayedGroup(stage)
+    group.commit(stage.topic)
+    stage.ask(forgotten(group.name, stage.topic, partitions=(1,)))
+    _left(stage, group)
 
 
 @BOOK.play("an offset twice")
@@ -111,7 +115,7 @@ def _pending(stage: Stage) -> None:
 # Groups with members
 
 
-def _reading(stage: Stage, *topics: str, **options: object) -> PlayedGroup:
+def _reading(stage: Stage, *topics: str, **options: Any) -> PlayedGroup:
     """A group with offsets whose only member subscribes to topics."""
     group = _committed(stage)
     metadata = subscription(*topics)
@@ -121,7 +125,7 @@ def _reading(stage: Stage, *topics: str, **options: object) -> PlayedGroup:
 
 @BOOK.play("a topic that is subscribed")
 def _subscribed(stage: Stage) -> None:
-    """The offsets of subscribed topics stay; those of others go."""
+    """The offsets of subscribed topics stay, other offsets go."""
     group = _reading(stage, stage.topic)
     stage.ask(forgotten(group.name, stage.topic, stage.compacted))
     _left(stage, group)
@@ -164,14 +168,6 @@ def _newer(stage: Stage) -> None:
 @BOOK.play("a member that subscribes to nothing")
 def _nothing(stage: Stage) -> None:
     group = _reading(stage)
-    stage.ask(forgotten(group.name, stage.topic))
-    _left(stage, group)
-
-
-@BOOK.play("a member whose metadata is no subscription")
-def _unreadable(stage: Stage) -> None:
-    """Nobody knows what the member reads."""
-    group = _reading(stage, metadata=b"\0\0\0\0\0\7")
     stage.ask(forgotten(group.name, stage.topic))
     _left(stage, group)
 

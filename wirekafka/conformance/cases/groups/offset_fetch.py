@@ -15,6 +15,7 @@ from wirekafka.conformance.cases.groups.classic import (
     deleted,
     fetched,
     forgotten,
+    neighbours,
 )
 from wirekafka.conformance.cases.groups.transaction import OffsetsTransaction
 from wirekafka.conformance.stage import GROUP, Stage
@@ -48,7 +49,6 @@ BOOK.ask(
     versions="7+",
     source=_EOS,
 )
-BOOK.ask("no groups", lambda _: OffsetFetchRequest(groups=[]), versions="8+", source="KIP-709")
 BOOK.ask(
     "a member of an unknown group",
     lambda s: fetched(s, s.name(), s.topic, member="who", epoch=1),
@@ -71,7 +71,6 @@ _OFFSETS: dict[str, dict[str, Any]] = {
     "a leader epoch": {"epoch": 4},
     "offset 0": {"offset": 0},
     "the largest offset": {"offset": 2**63 - 1},
-    "long metadata": {"metadata": "x" * 4096},
 }
 for _title, _options in _OFFSETS.items():
 
@@ -81,6 +80,16 @@ for _title, _options in _OFFSETS.items():
         group = PlayedGroup(stage)
         group.commit(stage.topic, **options)
         stage.ask(fetched(stage, group.name, stage.topic))
+
+
+@BOOK.play("the longest metadata", versions="1,8,10")
+def _longest(stage: Stage) -> None:
+    """As much as may be committed is read."""
+    group = PlayedGroup(stage)
+    group.commit(stage.topic, metadata="x" * 4096)
+    answer = stage.do(fetched(stage, group.name, stage.topic, partitions=(0,)), stage.version)
+    topics = answer.groups[0].topics if stage.version >= 8 else answer.topics
+    stage.note("the length", len(topics[0].partitions[0].metadata or ""))
 
 
 _TOPICS: dict[str, Make] = {
@@ -136,7 +145,7 @@ def _everything_left(stage: Stage) -> None:
 @BOOK.play("everything of a group that has nothing", versions=_ENDS)
 def _nothing(stage: Stage) -> None:
     """A group with a member but without offsets."""
-    group = PlayedGroup(stage)
+    group = PlayedGroup(stage, is_bare=True)
     group.settle("a")
     stage.ask(fetched(stage, group.name, is_all=True))
     stage.ask(fetched(stage, group.name, stage.topic))
@@ -234,9 +243,10 @@ def _of_groups(stage: Stage, groups: Iterable[tuple[str, tuple[str, ...] | None]
 @BOOK.play("several groups", versions="8-10", source="KIP-709")
 def _several(stage: Stage) -> None:
     """Groups of one coordinator: with offsets, unknown, and all topics of one."""
-    first, second, unknown = stage.neighbours(3)
-    PlayedGroup(stage, name=first).commit(stage.topic, 3)
-    PlayedGroup(stage, name=second).commit(stage.compacted, 4)
+    groups = neighbours(stage, "first", "second", "unknown")
+    groups[0].commit(stage.topic, 3)
+    groups[1].commit(stage.compacted, 4)
+    first, second, unknown = (each.name for each in groups)
     stage.ask(
         _of_groups(
             stage,
@@ -293,7 +303,6 @@ def _first_offset(stage: Stage) -> None:
     transaction.end(is_committed=False)
     _awaits(stage, group)
     stage.ask(fetched(stage, group.name, stage.topic))
-    stage.note("the state afterwards", group.state())
 
 
 @BOOK.play("everything beside a transaction", versions="7-8,10", source=_EOS)
@@ -337,7 +346,7 @@ def _other_group(stage: Stage) -> None:
 
 @BOOK.play("two transactions of a partition", versions="7,10", source=_EOS)
 def _two_transactions(stage: Stage) -> None:
-    """Offsets are stable when both have ended; the one that ends last counts."""
+    """Offsets are stable when both have ended; the later end counts."""
     group = PlayedGroup(stage)
     first = OffsetsTransaction(stage, group.name)
     second = OffsetsTransaction(stage, group.name, "second")
