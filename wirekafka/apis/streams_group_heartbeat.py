@@ -202,6 +202,12 @@ def _offsets(offsets: Sequence[TaskOffset] | None) -> Mapping[TaskId, int] | Non
 
 def _check_fields(request: StreamsGroupHeartbeatRequest) -> None:
     tasks = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    if request.member_epoch == 0:
+        for name, each in zip(("Active", "Standby", "Warmup"), tasks, strict=True):
+            if each is None:
+                raise KafkaError(
+                    Error.INVALID_REQUEST, f"{name}Tasks must be empty when (re-)joining."
+                )
     if any(each is None for each in tasks) and any(each is not None for each in tasks):
         raise KafkaError(
             Error.INVALID_REQUEST, "If one task-type is non-null, all must be non-null."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
 from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest
+from wirekafka.protocol.describe_configs import DescribeConfigsRequest
 from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 REBALANCE_MS = 300_000
@@ -33,7 +34,10 @@ def _fields(topics: Sequence[str]) -> dict[str, Any]:
 
 
 def configure(stage: Stage, group_id: str, **configs: str) -> Any:
-    """Set options of a group, whose names have underscores; returns the answer for it."""
+    """Set options of a group, whose names have underscores; returns the answer for it.
+
+    What is accepted has reached the broker then.
+    """
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     changes = [
         resource.AlterableConfig(name=key.replace("_", "."), value=value)
@@ -42,7 +46,19 @@ def configure(stage: Stage, group_id: str, **configs: str) -> Any:
     request = IncrementalAlterConfigsRequest(
         resources=[resource(resource_type=GROUP_CONFIG, resource_name=group_id, configs=changes)]
     )
-    return stage.do(request, 1).responses[0]
+    answer = stage.do(request, 1).responses[0]
+    if not answer.error_code:
+        wanted = {key.replace("_", "."): value for key, value in configs.items()}
+        stage.until(lambda: _has(stage, group_id, wanted), f"the options of {group_id}")
+    return answer
+
+
+def _has(stage: Stage, group_id: str, wanted: Mapping[str, str]) -> bool:
+    resource = DescribeConfigsRequest.Resource(
+        resource_type=GROUP_CONFIG, resource_name=group_id, configuration_keys=list(wanted)
+    )
+    found = stage.do(DescribeConfigsRequest(resources=[resource]), 1).results[0].configs
+    return {each.name: each.value for each in found} == wanted
 
 
 @dataclass(slots=True)

@@ -71,7 +71,7 @@ def _operations(stage: Stage) -> None:
 
 @BOOK.play("static members", source="KIP-345")
 def _static(stage: Stage) -> None:
-    """One that is there, one that left for a while, and its successor."""
+    """A member that is there, then away for a while, and then its successor."""
     group = ConsumerPlay(stage)
     name = group.create("t", partitions=2)
     group.join("anna", name, instance_id="i")
@@ -94,7 +94,7 @@ def _regex(stage: Stage) -> None:
 
 @BOOK.play("an assignor", versions="1")
 def _assignor(stage: Stage) -> None:
-    """The group's assignor is the one that its member chose."""
+    """The group's assignor is its member's choice."""
     group = ConsumerPlay(stage)
     group.join("anna", stage.topic, server_assignor="range")
     stage.ask(_describe(group.group_id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.conformance.case import Book, ConformanceLevel
+from wirekafka.conformance.case import Book, ConformanceLevel, Make
 from wirekafka.conformance.cases.consumer_groups.consumer_play import REBALANCE_MS, member_id
 from wirekafka.conformance.stage import UNKNOWN_ID, Stage
 from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -86,15 +86,18 @@ _REGEXES: dict[str, str] = {
     "a possessive plus": "a++",
 }
 
+
+def _with(**changes: Any) -> Make:
+    return lambda stage: joining(stage, **changes)
+
+
 for _what, _changes in (_JOINS | _OTHERS).items():
-    BOOK.ask(_what, lambda s, changes=_changes: joining(s, **changes))
+    BOOK.ask(_what, _with(**_changes))
 
 for _what, _regex in _REGEXES.items():
     BOOK.ask(
         f"the regular expression {_what}",
-        lambda s, regex=_regex: joining(
-            s, subscribed_topic_names=None, subscribed_topic_regex=regex
-        ),
+        _with(subscribed_topic_names=None, subscribed_topic_regex=_regex),
         versions="1+",
     )
 

@@ -203,11 +203,12 @@ def _deleted(stage: Stage) -> None:
     group.show()
 
 
-def _beats(group: ConsumerPlay, who: str) -> None:
-    """A heartbeat that is not compared."""
+def _beats(group: ConsumerPlay, who: str) -> bool:
+    """A heartbeat that is not compared; always false, so that a condition may follow."""
     actor = group.actors[who]
     request = group.request(who, actor.epoch, actor.given)
     group.take(who, group.stage.do(request, 1))
+    return False
 
 
 _EPOCHS: dict[str, Sequence[int]] = {
@@ -281,7 +282,7 @@ def _static(stage: Stage) -> None:
 
 @BOOK.play("an instance id that is not released", versions="0-1", source="KIP-345")
 def _unreleased(stage: Stage) -> None:
-    """Another member uses the instance id of one that is there: to join, beat and leave."""
+    """The instance id of a present member is used by another: to join, beat and leave."""
     group = ConsumerPlay(stage)
     name = group.create("t", partitions=2)
     epoch = group.join("anna", name, instance_id="i").member_epoch
@@ -399,7 +400,7 @@ for _what, _pattern in _PATTERNS.items():
 
 @BOOK.play("a regular expression and names", versions="1")
 def _both(stage: Stage) -> None:
-    """A member has the topics of both; without the expression, only those of the names."""
+    """A member has the topics of both; without the expression, only the named topics."""
     group = ConsumerPlay(stage)
     first, second = (group.create(each, partitions=1) for each in "tu")
     _regex(group, "anna", second, subscribed_topic_names=[first])
