@@ -48,7 +48,7 @@ class CaseTokens:
         )
         answer = self._stage.ask(request, version, by=by)
         if not answer.error_code:
-            self.created.append((by, answer))
+            self._keep(by, answer)
             issued = answer.issue_timestamp_ms
             self._stage.note(
                 "minutes until the expiry", minutes(answer.expiry_timestamp_ms, issued)
@@ -64,7 +64,7 @@ class CaseTokens:
         answer = self._stage.do(creation(**fields), 3, by=by)
         if answer.error_code:
             raise PreparationFailed(f"CreateDelegationToken: {Error.of(answer.error_code).name}")
-        self.created.append((by, answer))
+        self._keep(by, answer)
         await_token(self._stage, answer.token_id, answer.expiry_timestamp_ms)
         return answer
 
@@ -84,6 +84,12 @@ class CaseTokens:
             request = ExpireDelegationTokenRequest(hmac=token.hmac, expiry_time_period_ms=-1)
             with suppress(PreparationFailed):
                 self._stage.do(request, 2, by=by)
+
+    def _keep(self, by: str, token: Any) -> None:
+        self.created.append((by, token))
+        number = len(self.created)
+        self._stage.call(token.token_id, f"TOKEN {number}")
+        self._stage.call(bytes(token.hmac).decode("latin-1"), f"HMAC {number}")
 
     def _changed(self, answer: Any, token: Any) -> Any:
         if not answer.error_code:
