@@ -82,7 +82,7 @@ FILTERS: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "of a negative type": lambda s: {"kind": -1},
 }
 """The fields of filters by what they are about; each selects ACLs of the case only, as long as
-`principal` is that of the case by default."""
+`principal` is the case's own by default."""
 
 
 def deletion_filter(

@@ -160,7 +160,7 @@ def _one_of_two(stage: Stage) -> None:
 
 @BOOK.play("what is refused changes nothing")
 def _refused(stage: Stage) -> None:
-    """Users of a request are changed apart: one that is wrong does not keep others from it."""
+    """Users of a request are changed apart: a wrong user does not keep the others from it."""
     heidi, ivan = stage.name("heidi"), stage.name("ivan")
     wrong = [upsertion(heidi), _changed(ivan, iterations=1)]
     stage.ask(AlterUserScramCredentialsRequest(deletions=[], upsertions=wrong))

@@ -216,7 +216,7 @@ def _permissions(stage: Stage) -> None:
 
 @BOOK.play("the permissions of a login by a token for another user", versions="3", needs=NEEDS)
 def _of_another(stage: Stage) -> None:
-    """They are the owner's, not those of the user who has asked for the token."""
+    """They are the owner's, not the permissions of the user who has asked for the token."""
     alice, bob = stage.name(ALICE), stage.name(BOB)
     acls = [
         acl(f"User:{bob}", USER, f"User:{alice}", CREATE_TOKENS),

@@ -23,7 +23,7 @@ for _title in FILTERS:
 
 @BOOK.play("what is left", versions="3", needs=_AUTHORIZER)
 def _left(stage: Stage) -> None:
-    """ACLs that no filter selects stay; those that one selects are gone, and found no more."""
+    """ACLs that no filter selects stay; selected ACLs are gone, and found no more."""
     add_acls(stage, some_acls(stage))
     who = anna(stage)
     request = DeleteAclsRequest(filters=[deletion_filter(principal=who, name=stage.name("t"))])

@@ -49,7 +49,7 @@ for _all, _is_null in (("all users", False), ("all users by null", True)):
 
     @BOOK.play(_all)
     def _everybody(stage: Stage, is_null: bool = _is_null) -> None:
-        """The answer has the users of this case among those of others."""
+        """The answer has the users of this case among many."""
         name = stage.name("carol")
         set_password(stage, name)
         request = DescribeUserScramCredentialsRequest(users=None if is_null else [])

@@ -33,7 +33,7 @@ _TOPIC, _BROKER, _METRICS, _GROUP = 2, 4, 16, 32
 
 
 def topics_of(stage: Stage, *, missing: bool = True) -> list[str]:
-    """The topic with permissions, the topic without, and one that does not exist."""
+    """The topic with permissions, the topic without, and a missing topic."""
     return [stage.topic, stage.compacted, *([stage.missing] if missing else [])]
 
 

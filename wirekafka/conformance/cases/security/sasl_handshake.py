@@ -81,7 +81,7 @@ for _each, _needs in ((PLAIN, Need.PLAIN), (SHA_256, Need.SCRAM), (SHA_512, Need
 
     @BOOK.play(f"for {_each}", needs={_needs})
     def _ask_for(stage: Stage, mechanism: str = _each) -> None:
-        """The mechanism is among those that the answer lists."""
+        """The answer lists the mechanism."""
         connect(stage)
         answer = shake(stage, mechanism, None)
         stage.note("is listed", mechanism in answer.mechanisms)

@@ -134,7 +134,7 @@ def description(*owners: tuple[str, str]) -> DescribeDelegationTokenRequest:
 
 
 def await_token(stage: Stage, token_id: str, expiry_ms: int | None) -> None:
-    """Wait until all brokers know when a token ends; None stands for one that is gone."""
+    """Wait until all brokers know when a token ends; None if it is gone."""
     everything = DescribeDelegationTokenRequest(owners=None)
 
     def is_known(node: int) -> bool:

@@ -111,7 +111,7 @@ def acl(
     pattern: PatternType = PatternType.LITERAL,
     host: str = "*",
 ) -> CreateAclsRequest.AclCreation:
-    """An ACL, by default one that allows."""
+    """An ACL, which allows by default."""
     return CreateAclsRequest.AclCreation(
         resource_type=kind,
         resource_pattern_type=pattern,
