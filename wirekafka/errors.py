@@ -243,6 +243,7 @@ DEFAULT_MESSAGES: Mapping[Error, str] = {
     "requests.",
     Error.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
     Error.NOT_COORDINATOR: "This is not the correct coordinator.",
+    Error.ILLEGAL_SASL_STATE: "Request is not valid given the current SASL state.",
     Error.NOT_ENOUGH_REPLICAS: "Messages are rejected since there are fewer in-sync replicas than "
     "required.",
     Error.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",

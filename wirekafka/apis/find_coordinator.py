@@ -61,7 +61,7 @@ def find_coordinator_failure(
     request: FindCoordinatorRequest, error: KafkaError, call: Call
 ) -> FindCoordinatorResponse:
     """Report the error for every key of the request, in the words of the error, as Kafka does."""
-    message = DEFAULT_MESSAGES[error.error]
+    message = DEFAULT_MESSAGES.get(error.error, error.message)
     if call.version >= _BATCH_SINCE:
         return FindCoordinatorResponse(
             coordinators=[

@@ -216,9 +216,9 @@ def _list(elements: list[Plain], field: str) -> list[Plain]:
 
 
 def _bytes(value: bytes, names: Names, field: str) -> str:
-    if field in _RANDOM_IDS:
-        return names.numbered(field.removesuffix("_id"), value)
     text = value.decode("latin-1")
+    if field in _RANDOM_IDS and text not in names.texts:
+        return names.numbered(field.removesuffix("_id"), value)
     for known, name in names.texts.items():
         text = text.replace(known, name)
     return shortened(text) if text.isprintable() else f"0x{shortened(value.hex())}"

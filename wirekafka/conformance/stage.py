@@ -388,7 +388,7 @@ class Stage:
         """The coordinator, in a list: none if there is none yet."""
         request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
         wire = self._wires.get(self.target.nodes[self.target.home], _FIRST)
-        version = self.target.newest(FindCoordinatorRequest, 4)
+        version = self.target.newest(FindCoordinatorRequest, 6 if kind == SHARE else 4)
         if version is None:
             return [self.target.home]
         answer: Any = wire.ask(request, version, _PATIENCE_S).answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -74,6 +75,8 @@ class Permission(_Named):
     DENY = 2
     ALLOW = 3
 
+
+_RANGE_4 = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})/(\d{1,2})", re.ASCII)
 
 _Code = TypeVar("_Code", ResourceType, PatternType, Operation, Permission)
 
@@ -189,13 +192,29 @@ class AclFilter(NamedTuple):
 
 def parsed_range(text: str) -> IPv4Network | IPv6Network:
     """The addresses of a range such as "10.0.0.0/8". Raises ValueError."""
-    address, _, bits = text.partition("/")
-    if not (bits.isascii() and bits.isdecimal()):
+    address, _, bits = text.rpartition("/")
+    if ":" in address:
+        return _parsed_range_6(text, address, bits)
+    match = _RANGE_4.fullmatch(text)
+    if match is None:
         raise ValueError(f"Could not parse [{text}]")
+    *octets, size = map(int, match.groups())
+    for number, most in [*((each, 255) for each in octets), (size, 32)]:
+        if number > most:
+            raise ValueError(f"Value [{number}] not in range [0,{most}]")
+    return ip_network((bytes(octets), size), strict=False)
+
+
+def _parsed_range_6(text: str, address: str, bits: str) -> IPv4Network | IPv6Network:
+    reason = f"Could not parse [{text}]"
+    if not (bits.isascii() and bits.removeprefix("-").isdecimal()):
+        raise ValueError(f"{reason} - invalid prefix length")
+    if not 0 <= int(bits) <= 128:
+        raise ValueError(f"{reason} - prefix length must be between 0 and 128")
     try:
         return ip_network((address, int(bits)), strict=False)
     except ValueError:
-        raise ValueError(f"Could not parse [{text}]") from None
+        raise ValueError(reason) from None
 
 
 @lru_cache(maxsize=1024)

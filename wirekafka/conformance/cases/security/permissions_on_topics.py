@@ -33,13 +33,18 @@ _TOPIC, _BROKER, _METRICS, _GROUP = 2, 4, 16, 32
 
 
 def topics_of(stage: Stage, *, missing: bool = True) -> list[str]:
-    """The topic with permissions, the topic without, and one that does not exist."""
+    """The topic with permissions, the topic without, and a missing topic."""
     return [stage.topic, stage.compacted, *([stage.missing] if missing else [])]
 
 
 def _produce(stage: Stage, is_transactional: bool = False) -> Request:
     kind = ProduceRequest.TopicProduceData
-    options = {"producer_id": 77, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
+    options: dict[str, Any] = {
+        "producer_id": 77,
+        "producer_epoch": 0,
+        "base_sequence": 0,
+        "is_transactional": True,
+    }
     # A partition that does not exist: nothing is appended.
     records = batch(**(options if is_transactional else {}))
     data = kind.PartitionProduceData(index=9, records=records)

@@ -85,8 +85,10 @@ def await_mechanism(stage: Stage, name: str, mechanism: str, *, is_there: bool =
         (found,) = stage.do(request, 0, at=node).results
         return any(each.mechanism == number for each in found.credential_infos)
 
-    for node in stage.target.nodes:
-        stage.until(lambda node=node: known(node) is is_there, f"the credential of {name}")
+    def are_known() -> bool:
+        return all(known(node) is is_there for node in stage.target.nodes)
+
+    stage.until(are_known, f"the credential of {name}")
 
 
 def login(
@@ -109,7 +111,7 @@ def acl(
     pattern: PatternType = PatternType.LITERAL,
     host: str = "*",
 ) -> CreateAclsRequest.AclCreation:
-    """An ACL, by default one that allows."""
+    """An ACL, which allows by default."""
     return CreateAclsRequest.AclCreation(
         resource_type=kind,
         resource_pattern_type=pattern,
@@ -142,8 +144,10 @@ def await_acls(stage: Stage, principal: str, count: int) -> None:
         answer = stage.do(request, 3, at=node)
         return sum(len(each.acls) for each in answer.resources)
 
-    for node in stage.target.nodes:
-        stage.until(lambda node=node: listed(node) == count, f"the ACLs of {principal}")
+    def are_listed() -> bool:
+        return all(listed(node) == count for node in stage.target.nodes)
+
+    stage.until(are_listed, f"the ACLs of {principal}")
 
 
 def acl_filter(
