@@ -38,7 +38,7 @@ from wirekafka.security.sasl.scram import ALGORITHMS
 
 _PATIENCE_S = 20.0
 _POLL_S = 0.2
-_USERS_AT_ONCE = 100
+_USERS_AT_ONCE = _ACLS_AT_ONCE = 100
 _GROUP_CONFIG, _CLIENT_METRICS = 32, 16
 _KINDS: dict[str, tuple[type[Request], type[Request]]] = {
     "consumer": (ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest),
@@ -184,8 +184,8 @@ def _acls(client: Client, prefix: str) -> list[str]:
         for each in listed
         if each.resource_name.startswith(prefix) or each.principal.startswith(f"User:{prefix}")
     ]
-    if mine:
-        delete_acls(client, [filter_of(each) for each in mine])
+    for at in range(0, len(mine), _ACLS_AT_ONCE):
+        delete_acls(client, [filter_of(each) for each in mine[at : at + _ACLS_AT_ONCE]])
     return [str(each) for each in mine]
 
 
