@@ -43,6 +43,8 @@ class Need(StrEnum):
     SCRAM = "users with SCRAM passwords"
     TOKENS = "delegation tokens"
     THREE_BROKERS = "three brokers"
+    SHARE_STATES = "a topic for states of share groups"
+    TELEMETRY = "a receiver of metrics of clients"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from dataclasses import dataclass, field
 
 from wirekafka.client.client import CliError
@@ -16,11 +17,18 @@ from wirekafka.errors import Error
 from wirekafka.protocol.api_versions import ApiVersionsRequest
 from wirekafka.protocol.describe_acls import DescribeAclsRequest
 from wirekafka.protocol.describe_delegation_token import DescribeDelegationTokenRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
 from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.push_telemetry import PushTelemetryRequest
 from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
+from wirekafka.protocol.share_fetch import ShareFetchRequest
 
 PREFIX = "conformance"
 _ANSWER_S = 20.0
+_SHARE, _OF_SHARES = 2, 6
+"""The type of keys of share groups, and the version of FindCoordinator that has it."""
+_SHARE_STATES_S = 10.0
+_POLL_S = 0.1
 _ANY = 1
 """The type, operation and permission of ACLs in a filter that matches all."""
 
@@ -111,6 +119,10 @@ class ClusterUnderTest:
         self.others = [each.name for each in found.topics if each.name and not each.is_internal]
         self._see_logins(wire)
         self._see_tokens(wire)
+        if self.range_of(PushTelemetryRequest):
+            self.facts.add(Need.TELEMETRY)
+        if self._has_share_states(wire):
+            self.facts.add(Need.SHARE_STATES)
         if len(self.nodes) >= 3:
             self.facts.add(Need.THREE_BROKERS)
         self.facts.add(Need.AUTHORIZER if self._has_authorizer(wire) else Need.NO_AUTHORIZER)
@@ -139,6 +151,26 @@ class ClusterUnderTest:
         answer = self._ask(wire, DescribeDelegationTokenRequest(owners=[]), version).answer
         if not isinstance(answer, str) and answer.error_code == Error.NONE:
             self.facts.add(Need.TOKENS)
+
+    def _has_share_states(self, wire: Wire) -> bool:
+        """Whether there is a coordinator for share groups; looking for it creates its topic.
+
+        By default Apache Kafka wants three replicas for that topic: one node has none then.
+        """
+        version = self.newest(FindCoordinatorRequest, 6)
+        if not self.range_of(ShareFetchRequest) or version is None or version < _OF_SHARES:
+            return False
+        key = f"{self.prefix}:AAAAAAAAAAAAAAAAAAAAAQ:0"
+        request = FindCoordinatorRequest(key_type=_SHARE, coordinator_keys=[key])
+        deadline = time.monotonic() + _SHARE_STATES_S
+        while True:
+            answer = self._ask(wire, request, version).answer
+            if isinstance(answer, str) or not answer.coordinators:
+                return False
+            error = answer.coordinators[0].error_code
+            if error != Error.COORDINATOR_NOT_AVAILABLE or time.monotonic() > deadline:
+                return bool(error == Error.NONE)
+            time.sleep(_POLL_S)
 
     def _has_authorizer(self, wire: Wire) -> bool:
         version = self.newest(DescribeAclsRequest, 2)

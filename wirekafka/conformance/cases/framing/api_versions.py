@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.codec.frame import encode_frame
-from wirekafka.conformance.case import Book, ConformanceLevel
+from wirekafka.conformance.case import Book, ConformanceLevel, Need
 from wirekafka.conformance.cases.framing.frames import head
 from wirekafka.conformance.hostile import frame
 from wirekafka.conformance.stage import Stage, Unsupported
@@ -217,7 +217,9 @@ def _finalized(stage: Stage) -> None:
 for _each in _KEYS.split():
     _api, _, _key = _each.partition(":")
 
-    @BOOK.play(f"versions of {_api}", versions="0", source="KIP-35", level=_COMPLETE)
+    _needs = {Need.TELEMETRY} if "Telemetry" in _api else set()
+
+    @BOOK.play(f"versions of {_api}", versions="0", source="KIP-35", level=_COMPLETE, needs=_needs)
     def _range(stage: Stage, api: str = _api, key: int = int(_key)) -> None:
         """The oldest and the newest version that are advertised."""
         if key not in stage.target.versions:

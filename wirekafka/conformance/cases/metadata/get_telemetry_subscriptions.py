@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.conformance.case import Book, ConformanceLevel
+from wirekafka.conformance.case import Book, ConformanceLevel, Need
 from wirekafka.conformance.cases.metadata.telemetry_clients import (
     OWN,
     fresh_id,
@@ -14,7 +14,13 @@ from wirekafka.conformance.stage import Stage
 from wirekafka.errors import error_name
 from wirekafka.protocol.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 
-BOOK = Book(GetTelemetrySubscriptionsRequest, "metadata", ConformanceLevel.ADMIN, "KIP-714")
+BOOK = Book(
+    GetTelemetrySubscriptionsRequest,
+    "metadata",
+    ConformanceLevel.ADMIN,
+    "KIP-714",
+    needs=frozenset({Need.TELEMETRY}),
+)
 _NO_ID = bytes(16)
 _RESERVED_ID = bytes(15) + b"\1"
 _VERSION_BYTE, _RANDOM_VERSION = 6, 4

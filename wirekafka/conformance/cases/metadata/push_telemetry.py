@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from wirekafka.codec.compression import compress
-from wirekafka.conformance.case import Book, ConformanceLevel
+from wirekafka.conformance.case import Book, ConformanceLevel, Need
 from wirekafka.conformance.cases.metadata.telemetry_clients import PushingClient
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.push_telemetry import PushTelemetryRequest
 
-BOOK = Book(PushTelemetryRequest, "metadata", ConformanceLevel.ADMIN, "KIP-714")
+BOOK = Book(
+    PushTelemetryRequest,
+    "metadata",
+    ConformanceLevel.ADMIN,
+    "KIP-714",
+    needs=frozenset({Need.TELEMETRY}),
+)
 _LARGEST = 1 << 20
 
 # The interval of a client without a subscription is so long that it never ends here. A change of

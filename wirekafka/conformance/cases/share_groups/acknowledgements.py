@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.conformance.case import Book, ConformanceLevel, Make
+from wirekafka.conformance.case import Book, ConformanceLevel, Make, Need
 from wirekafka.conformance.cases.share_groups.share_play import (
     ACCEPT,
     GAP,
@@ -17,7 +17,13 @@ from wirekafka.conformance.cases.share_groups.share_play import (
 from wirekafka.conformance.stage import UNKNOWN_ID, Stage
 from wirekafka.protocol.share_acknowledge import ShareAcknowledgeRequest
 
-BOOK = Book(ShareAcknowledgeRequest, "share groups", ConformanceLevel.GROUPS, "KIP-932")
+BOOK = Book(
+    ShareAcknowledgeRequest,
+    "share groups",
+    ConformanceLevel.GROUPS,
+    "KIP-932",
+    needs=frozenset({Need.SHARE_STATES}),
+)
 
 _REFUSED: dict[str, dict[str, Any]] = {
     "no group id": {"group_id": None},

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from wirekafka.conformance.case import Book, ConformanceLevel
+from wirekafka.conformance.case import Book, ConformanceLevel, Need
 from wirekafka.conformance.cases.consumer_groups.consumer_play import ConsumerPlay
 from wirekafka.conformance.cases.share_groups.share_offsets import altering, describing
 from wirekafka.conformance.cases.share_groups.share_play import SharePlay
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 
-BOOK = Book(AlterShareGroupOffsetsRequest, "share groups", ConformanceLevel.GROUPS, "KIP-932")
+BOOK = Book(
+    AlterShareGroupOffsetsRequest,
+    "share groups",
+    ConformanceLevel.GROUPS,
+    "KIP-932",
+    needs=frozenset({Need.SHARE_STATES}),
+)
 
 BOOK.ask("an empty group id", lambda s: altering("", {s.topic: {0: 1}}))
 BOOK.ask("no topics", lambda s: altering(s.name("g"), {}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.conformance.case import Book, ConformanceLevel
+from wirekafka.conformance.case import Book, ConformanceLevel, Need
 from wirekafka.conformance.cases.consumer_groups.consumer_play import ConsumerPlay
 from wirekafka.conformance.cases.share_groups.share_offsets import deleting, describing
 from wirekafka.conformance.cases.share_groups.share_play import SharePlay
@@ -10,7 +10,13 @@ from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 from wirekafka.protocol.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 
-BOOK = Book(DeleteShareGroupOffsetsRequest, "share groups", ConformanceLevel.GROUPS, "KIP-932")
+BOOK = Book(
+    DeleteShareGroupOffsetsRequest,
+    "share groups",
+    ConformanceLevel.GROUPS,
+    "KIP-932",
+    needs=frozenset({Need.SHARE_STATES}),
+)
 
 BOOK.ask("an empty group id", lambda s: deleting("", s.topic))
 BOOK.ask("a missing group", lambda s: deleting(s.name("g"), s.topic))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from wirekafka.conformance.case import Book, ConformanceLevel
+from wirekafka.conformance.case import Book, ConformanceLevel, Need
 from wirekafka.conformance.cases.consumer_groups.consumer_play import ConsumerPlay
 from wirekafka.conformance.cases.share_groups.share_offsets import describing
 from wirekafka.conformance.cases.share_groups.share_play import ACCEPT, SharePlay
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
 
-BOOK = Book(DescribeShareGroupOffsetsRequest, "share groups", ConformanceLevel.GROUPS, "KIP-932")
+BOOK = Book(
+    DescribeShareGroupOffsetsRequest,
+    "share groups",
+    ConformanceLevel.GROUPS,
+    "KIP-932",
+    needs=frozenset({Need.SHARE_STATES}),
+)
 
 BOOK.ask("no groups", lambda _: DescribeShareGroupOffsetsRequest(groups=[]))
 BOOK.ask("a missing group", lambda s: describing(s.name("g"), {s.topic: [0]}))

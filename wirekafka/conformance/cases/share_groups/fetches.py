@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.conformance.case import Book, ConformanceLevel, Make
+from wirekafka.conformance.case import Book, ConformanceLevel, Make, Need
 from wirekafka.conformance.cases.consumer_groups.consumer_play import member_id
 from wirekafka.conformance.cases.share_groups.share_play import (
     ACCEPT,
@@ -21,7 +21,13 @@ from wirekafka.conformance.cases.share_groups.share_play import (
 from wirekafka.conformance.stage import UNKNOWN_ID, Stage, batch
 from wirekafka.protocol.share_fetch import ShareFetchRequest
 
-BOOK = Book(ShareFetchRequest, "share groups", ConformanceLevel.GROUPS, "KIP-932")
+BOOK = Book(
+    ShareFetchRequest,
+    "share groups",
+    ConformanceLevel.GROUPS,
+    "KIP-932",
+    needs=frozenset({Need.SHARE_STATES}),
+)
 
 
 def _of_shared(stage: Stage, **fields: Any) -> ShareFetchRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.conformance.case import Book, ConformanceLevel
+from wirekafka.conformance.case import Book, ConformanceLevel, Need
 from wirekafka.conformance.cases.consumer_groups.consumer_play import ConsumerPlay, member_id
 from wirekafka.conformance.cases.share_groups.share_members import ShareMembers
 from wirekafka.conformance.stage import Stage
@@ -19,7 +19,13 @@ from wirekafka.protocol.offset_delete import OffsetDeleteRequest
 from wirekafka.protocol.offset_fetch import OffsetFetchRequest
 from wirekafka.protocol.share_group_describe import ShareGroupDescribeRequest
 
-BOOK = Book(ShareGroupDescribeRequest, "share groups", ConformanceLevel.GROUPS, "KIP-932")
+BOOK = Book(
+    ShareGroupDescribeRequest,
+    "share groups",
+    ConformanceLevel.GROUPS,
+    "KIP-932",
+    needs=frozenset({Need.SHARE_STATES}),
+)
 
 
 def _describe(*groups: str, **fields: Any) -> ShareGroupDescribeRequest:

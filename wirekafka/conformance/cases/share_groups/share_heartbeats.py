@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.conformance.case import Book, ConformanceLevel, Make
+from wirekafka.conformance.case import Book, ConformanceLevel, Make, Need
 from wirekafka.conformance.cases.consumer_groups.consumer_play import (
     ConsumerPlay,
     configure,
@@ -15,7 +15,13 @@ from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
 
-BOOK = Book(ShareGroupHeartbeatRequest, "share groups", ConformanceLevel.GROUPS, "KIP-932")
+BOOK = Book(
+    ShareGroupHeartbeatRequest,
+    "share groups",
+    ConformanceLevel.GROUPS,
+    "KIP-932",
+    needs=frozenset({Need.SHARE_STATES}),
+)
 
 
 def _joining(stage: Stage, **changes: Any) -> ShareGroupHeartbeatRequest:
