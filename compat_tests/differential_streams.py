@@ -6,8 +6,8 @@ import random
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from compat_tests.classic_requests import beat, join, leave, sync
 from compat_tests.consumer_members import kafka_id
-from compat_tests.differential_groups import beat, join, leave, sync
 from compat_tests.lives import COMMIT, DESCRIBE, FETCH, HEARTBEAT, Action, OwnersLife, Pair
 from compat_tests.streams_members import NOTHING, Member, Requests
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest

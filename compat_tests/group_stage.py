@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compat_tests import consumer_members, streams_members
-from compat_tests.differential_groups import beat, join, sync
+from compat_tests.classic_requests import beat, join, sync
 from compat_tests.stage import Stage, batch
 from compat_tests.wire import Wire
 from tests.eventually import eventually

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from compat_tests import apache_kafka
+from compat_tests.classic_requests import beat, join, leave, sync
 from compat_tests.consumer_members import Member, Requests
 from compat_tests.consumer_pair import BothBrokers
-from compat_tests.differential_groups import beat, join, leave, sync
 from wirekafka.coordinator.groups.consumer.protocol import pack_assignment
 from wirekafka.coordinator.groups.times import GroupTimes
 from wirekafka.protocol.records.groups_and_transactions import ConsumerProtocolSubscription

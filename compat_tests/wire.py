@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.raw_client import RawClient, response_class
 from wirekafka.codec.frame import decode_response, encode_request
-from wirekafka.codec.message import Message, Request
+from wirekafka.codec.message import Request
 
 CLOSED = "the connection was closed"
 SILENT = "no answer"
@@ -109,11 +109,3 @@ def _comparable_field(name: str, value: Any, names: dict[Any, str]) -> Any:
     if name == "topic_id" and value not in names and any(value):
         return "an id"
     return comparable(value, names)
-
-
-def versions_of(request: type[Message], *advertised: dict[int, tuple[int, int]]) -> range:
-    """The versions of a request that every one of these brokers advertises."""
-    ranges = [table.get(request.key, (0, -1)) for table in advertised]
-    first = max(request.versions[0], *(low for low, _ in ranges))
-    last = min(request.versions[1], *(high for _, high in ranges))
-    return range(first, last + 1)

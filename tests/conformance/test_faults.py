@@ -181,7 +181,7 @@ FAULTS = (
     Fault(
         "no id before joining",
         "JoinGroup",
-        "a-group-with-an-id-that-was-given-only",
+        "ids-of-new-members",
         error(NONE, Error.MEMBER_ID_REQUIRED),
     ),
     Fault(
@@ -189,10 +189,10 @@ FAULTS = (
     ),
     Fault("a lost assignment", "SyncGroup", "the-leader", missing("assignment", b"")),
     Fault(
-        "a rebalance kept secret",
+        "anybody is a member",
         "Heartbeat",
-        "a-rebalance",
-        error(NONE, Error.REBALANCE_IN_PROGRESS),
+        "an-unknown-member",
+        error(NONE, Error.UNKNOWN_MEMBER_ID),
     ),
     Fault(
         "an unknown member that leaves",
@@ -237,12 +237,7 @@ FAULTS = (
         "configured-segment-bytes",
         missing("configs", []),
     ),
-    Fault(
-        "one partition too many",
-        "CreatePartitions",
-        "partitions-that-are-added",
-        asked("count", one_more),
-    ),
+    Fault("fewer partitions", "CreatePartitions", "fewer", error(NONE, Error.INVALID_PARTITIONS)),
     Fault(
         "only some synonyms",
         "DescribeConfigs",
@@ -280,7 +275,10 @@ FAULTS = (
 @pytest.fixture(scope="module")
 def player() -> Iterator[Player]:
     """Plays cases on a broker whose groups do not wait for members to come."""
-    config = {"group.initial.rebalance.delay.ms": "0"}
+    config = {
+        "group.initial.rebalance.delay.ms": "0",
+        "group.consumer.heartbeat.interval.ms": "5000",
+    }
     with wirekafka.Broker(config=config) as broker:
         target = ClusterUnderTest([Address.parse(broker.bootstrap_servers)])
         target.look()

@@ -260,10 +260,6 @@ PASSING: Mapping[str, str] = {
         "Acknowledging._results Acknowledging._empty Acknowledging._promises"
     ),
     "apis/shared/share_reads.py": "ShareReads._shares ShareReads._loading ShareReads.results",
-    "conformance/cases/consumer_groups/consumer_play.py": "ConsumerPlay.actors ConsumerActor.given",
-    "conformance/cases/share_groups/share_members.py": "ShareMembers.actors ShareActor.given",
-    "conformance/cases/share_groups/share_play.py": "SharePlay.epochs",
-    "conformance/cases/streams_groups/streams_play.py": "StreamsPlay.actors",
     "codec/compile.py": "FunctionSource.names FunctionSource._lines",
     "codec/decode.py": "_Writer._run",
     "codec/encode.py": "_Writer._run",

@@ -14,8 +14,8 @@ from wirekafka.conformance import recordings
 from wirekafka.conformance.case import Case
 from wirekafka.conformance.cleaning import clean
 from wirekafka.conformance.reports.findings import ConformanceReport, in_order
-from wirekafka.conformance.reports.remarks import cases_left_out, versions_that_differ
-from wirekafka.conformance.run import CaseResult, Player, judge, judged_versions, playable
+from wirekafka.conformance.reports.remarks import cases_left_out, not_again, versions_that_differ
+from wirekafka.conformance.run import CaseResult, Player, playable
 from wirekafka.conformance.target import ClusterUnderTest
 from wirekafka.conformance.wire import CLOSED, SILENT
 
@@ -51,7 +51,11 @@ class ConformanceRun:
             started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             seconds=time.monotonic() - start,
             results=in_order(results, self._order.__getitem__),
-            remarks=[*self._left_out(), *versions_that_differ(self._target, self._release)],
+            remarks=[
+                *self._left_out(),
+                *not_again(results),
+                *versions_that_differ(self._target, self._release),
+            ],
             left=left,
         )
 
@@ -68,13 +72,9 @@ class ConformanceRun:
     ) -> Iterator[CaseResult]:
         player = Player(self._target)
         player.prepare()
-
-        def versions_of(case: Case) -> list[int]:
-            return judged_versions(case, self._target, self._release)
-
-        with closing(player.all(self._cases, versions_of)) as results:
+        judged = player.judged(self._cases, self._release, with_messages=with_messages)
+        with closing(judged) as results:
             for done, result in enumerate(results):
-                judge(result, self._release, with_messages=with_messages)
                 if _may_show_the_end(result):
                     self._check_that_it_stays(done)
                 for each in result.played:

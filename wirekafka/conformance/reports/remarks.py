@@ -10,6 +10,7 @@ from importlib.resources import files
 
 from wirekafka.conformance import recordings
 from wirekafka.conformance.case import Case
+from wirekafka.conformance.run import CaseResult
 from wirekafka.conformance.target import ClusterUnderTest
 
 ADVERTISED = "advertised.json"
@@ -24,6 +25,15 @@ def cases_left_out(cases: Iterable[Case], target: ClusterUnderTest) -> list[str]
         if not each.needs <= target.facts
     )
     return [f"{count} cases are left out: they need {what}" for what, count in counts.items()]
+
+
+def not_again(results: Iterable[CaseResult]) -> list[str]:
+    """The cases that differed at first, and not when they were played by themselves."""
+    names = [each.case.name for each in results if each.first and each.outcome != "different"]
+    if not names:
+        return []
+    shown = ", ".join(names[:_NAMED]) + (" ..." if len(names) > _NAMED else "")
+    return [f"{len(names)} cases differed among others and not by themselves: {shown}"]
 
 
 def versions_that_differ(target: ClusterUnderTest, release: str) -> list[str]:
@@ -52,6 +62,7 @@ def versions_that_differ(target: ClusterUnderTest, release: str) -> list[str]:
     return found
 
 
+_NAMED = 5
 _MOST_VERSIONS = 100
 """Of an API: a broker may advertise any number."""
 

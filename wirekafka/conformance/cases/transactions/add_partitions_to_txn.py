@@ -47,9 +47,9 @@ BOOK.ask(
     source=_VERIFICATION,
 )
 
-Topics = Mapping[str, Iterable[int]]
+AskedPartitions = Mapping[str, Iterable[int]]
 
-_ADDED: dict[str, Callable[[Stage, str], Topics]] = {
+_ADDED: dict[str, Callable[[Stage, str], AskedPartitions]] = {
     "a partition": lambda _, topic: {topic: [0]},
     "two partitions": lambda _, topic: {topic: [0, 1]},
     "a partition twice in a request": lambda _, topic: {topic: [0, 0]},
@@ -66,7 +66,7 @@ _ADDED: dict[str, Callable[[Stage, str], Topics]] = {
 for _what, _topics in _ADDED.items():
 
     @BOOK.play(_what, versions="0,3,4-5")
-    def _add(stage: Stage, topics: Callable[[Stage, str], Topics] = _topics) -> None:
+    def _add(stage: Stage, topics: Callable[[Stage, str], AskedPartitions] = _topics) -> None:
         producer = ScriptedProducer(stage, level=1)
         stage.ask(producer.add_request(topics(stage, stage.create(partitions=2))))
         stage.note("the transaction", producer.described())
@@ -195,7 +195,7 @@ def _verify_none(stage: Stage) -> None:
     stage.note("the transaction", producer.described())
 
 
-_VERIFIED: dict[str, Callable[[Stage, str], Topics]] = {
+_VERIFIED: dict[str, Callable[[Stage, str], AskedPartitions]] = {
     "an added partition": lambda _, topic: {topic: [0]},
     "a partition that was not added": lambda _, topic: {topic: [1]},
     "an added partition beside another": lambda _, topic: {topic: [0, 1]},
@@ -206,7 +206,7 @@ _VERIFIED: dict[str, Callable[[Stage, str], Topics]] = {
 for _what, _topics in _VERIFIED.items():
 
     @BOOK.play(f"a verification of {_what}", versions=_BROKERS, source=_VERIFICATION)
-    def _verify(stage: Stage, topics: Callable[[Stage, str], Topics] = _topics) -> None:
+    def _verify(stage: Stage, topics: Callable[[Stage, str], AskedPartitions] = _topics) -> None:
         """Nothing is added by a verification."""
         topic = stage.create(partitions=2)
         producer = ScriptedProducer(stage, level=1)
