@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from compat_tests.conformance.clusters import ClusterKind, recorded_clusters
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.conformance import recordings
@@ -58,6 +59,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=3, metavar="NUMBER")
     parser.add_argument("--releases", default=",".join(RELEASES), metavar="RELEASE,...")
     parser.add_argument(
+        "--kinds",
+        type=lambda text: [ClusterKind(each) for each in text.split(",")],
+        default=list(ClusterKind),
+        metavar="KIND,...",
+        help="the kinds of clusters to start",
+    )
+    parser.add_argument(
         "--at",
         action="append",
         default=[],
@@ -77,10 +85,8 @@ def _clusters(options: argparse.Namespace) -> Iterator[tuple[str, str, ClientCon
         else:
             yield release, rest, None
     if not options.at:
-        from compat_tests.conformance.clusters import recorded_clusters
-
         for release in options.releases.split(","):
-            yield from recorded_clusters(release)
+            yield from recorded_clusters(release, options.kinds)
 
 
 @contextmanager

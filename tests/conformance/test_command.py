@@ -22,6 +22,7 @@ from wirekafka.cli.conformance import caution, command, progress
 from wirekafka.cli.conformance import run as running
 from wirekafka.cli.main import main
 from wirekafka.client.client import Client, CliError
+from wirekafka.conformance import run as playing
 from wirekafka.conformance.cases import all_cases
 from wirekafka.conformance.run import judge
 from wirekafka.conformance.target import ClusterUnderTest
@@ -173,7 +174,7 @@ def test_a_broker_that_dies_is_reported_in_a_line(
             broker.stop()
             judge(*arguments, **options)
 
-        monkeypatch.setattr(running, "judge", judge_after_the_end)
+        monkeypatch.setattr(playing, "judge", judge_after_the_end)
         address = broker.bootstrap_servers
         outcome = conformance(address, "--only", "^produce/")
     assert outcome.status == 2 and outcome.out == ""
@@ -188,7 +189,7 @@ def test_an_interrupted_run_leaves_nothing(
     def interrupt(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "judge", interrupt)
+    monkeypatch.setattr(playing, "judge", interrupt)
     outcome = conformance(bootstrap, "--only", "^produce/", "--prefix", "mine")
     assert outcome.status == 130 and outcome.out == ""
     assert "interrupted: removing what begins with mine-" in outcome.err

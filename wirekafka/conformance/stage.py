@@ -101,7 +101,8 @@ class Stage:
 
     def call(self, value: str, name: str) -> None:
         """Show a text of this run by a name of its own in all answers."""
-        self._texts = {value: name, **self._texts}
+        others = {text: known for text, known in self._texts.items() if text != value}
+        self._texts = {value: name, **others}
 
     # Requests
 
@@ -306,12 +307,16 @@ class Stage:
 
     def neighbours(self, count: int, text: str = "n") -> list[str]:
         """Names of groups of this case with the same coordinator."""
-        first = self.name(f"{text}-0")
-        node, found, number = self.coordinator(GROUP, first), [first], 0
+        node = self.coordinator(GROUP, self.name(f"{text}-000"))
+        found: list[str] = []
+        number = 0
         while len(found) < count:
+            name = self.name(f"{text}-{number:03}")
+            if self.coordinator(GROUP, name) == node:
+                # The same in every run, whatever the coordinators of other names are.
+                self.call(name, f"P-{text}-{len(found)}")
+                found.append(name)
             number += 1
-            if self.coordinator(GROUP, self.name(f"{text}-{number}")) == node:
-                found.append(self.name(f"{text}-{number}"))
         return found
 
     # What was seen

@@ -72,11 +72,18 @@ class ConformanceRun:
     ) -> Iterator[CaseResult]:
         player = Player(self._target)
         player.prepare()
-        judged = player.judged(self._cases, self._release, with_messages=with_messages)
+        done = 0
+
+        def check(result: CaseResult) -> None:
+            if _may_show_the_end(result):
+                self._check_that_it_stays(done)
+
+        judged = player.judged(
+            self._cases, self._release, with_messages=with_messages, when_different=check
+        )
         with closing(judged) as results:
-            for done, result in enumerate(results):
-                if _may_show_the_end(result):
-                    self._check_that_it_stays(done)
+            for result in results:
+                done += 1
                 for each in result.played:
                     if not (each.differences or each.failure):
                         each.forget()

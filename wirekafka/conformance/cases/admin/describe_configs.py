@@ -223,7 +223,10 @@ _SETTINGS: dict[str, tuple[int, dict[str, str]]] = {
         GROUP,
         {"consumer.session.timeout.ms": "50000", "share.auto.offset.reset": "earliest"},
     ),
-    "client metrics": (CLIENT_METRICS, {"interval.ms": "60000", "metrics": "a,b"}),
+    "client metrics": (
+        CLIENT_METRICS,
+        {"interval.ms": "60000", "metrics": "a,b", "match": "client_id=nobody"},
+    ),
 }
 for _what, (_kind, _settings) in _SETTINGS.items():
 

@@ -218,6 +218,8 @@ def _metrics(stage: Stage) -> None:
     """Values of a subscription are set, lengthened and deleted one by one."""
     name = stage.name("m")
     for change in (
+        # First, so that the subscription is at no time for the clients of other cases.
+        ("match", SET, "client_id=nobody"),
         ("metrics", SET, "a,b"),
         ("metrics", APPEND, "c"),
         ("metrics", SUBTRACT, "a"),
