@@ -128,8 +128,9 @@ class Player:
     ) -> Generator[CaseResult]:
         """Play cases as `all` does, and judge them by a release of Apache Kafka.
 
-        `when_different` gets a result that differs as soon as it is there. A case that differs is played again by itself at the end, and judged by that: on a busy
-        machine a session may expire too early. Where very many differ, none is played again.
+        `when_different` gets a result that differs as soon as it is there. Such a case is played
+        again by itself at the end, and judged by that: on a busy machine a session may expire too
+        early. Where very many differ, none is played again.
         """
 
         def versions_of(case: Case) -> list[int]:
