@@ -26,7 +26,10 @@ from wirekafka.protocol.list_config_resources import (
 
 BOOK = Book(ListConfigResourcesRequest, "administration", ConformanceLevel.ADMIN, "KIP-1142")
 
-_SET = {GROUP: ("consumer.session.timeout.ms", "50000"), CLIENT_METRICS: ("interval.ms", "3600000")}
+_SET = {
+    GROUP: ("consumer.session.timeout.ms", "50000"),
+    CLIENT_METRICS: ("match", "client_id=nobody"),
+}
 
 
 def _configure(stage: Stage) -> None:
