@@ -17,7 +17,7 @@ from wirekafka.conformance.expectation import Answers, Deviation, differences
 from wirekafka.conformance.plain import Names
 from wirekafka.conformance.stage import PreparationFailed, Stage, Unsupported, Wires
 from wirekafka.conformance.target import ClusterUnderTest
-from wirekafka.conformance.wire import WireExchange
+from wirekafka.conformance.wire import SILENT, WireExchange
 
 Outcome: TypeAlias = Literal["same", "different", "unsupported"]
 WORKERS = 20
@@ -140,6 +140,7 @@ class Player:
         for result in self.all(cases, versions_of):
             judge(result, release, with_messages=with_messages)
             if result.outcome == "different":
+                self._note_silence(result)
                 when_different(result)
                 doubtful.append(result)
             else:
@@ -153,6 +154,11 @@ class Player:
             judge(result, release, with_messages=with_messages)
             result.first = first[result.case.name].played
             yield result
+
+    def _note_silence(self, result: CaseResult) -> None:
+        """Do not wait long again for an API that does not answer where Apache Kafka does."""
+        if any(one.got == SILENT for each in result.played for one in each.differences):
+            self.target.patience.miss(result.case.request.__name__)
 
     def _by_workers(
         self, cases: Sequence[Case], versions_of: Callable[[Case], Iterable[int]], workers: int

@@ -146,7 +146,8 @@ class Stage:
         wire.put(frame)
 
         def take(wait_s: float) -> WireExchange:
-            exchange = wire.take(request, used, frame, wait_s)
+            longest_s = self.target.patience.of(type(request).__name__, wait_s)
+            exchange = wire.take(request, used, frame, longest_s)
             if is_compared:
                 self.exchanges.append((name, exchange))
                 self._seen[name] = exchange.answer
@@ -172,8 +173,11 @@ class Stage:
         Raises Unsupported, and PreparationFailed without a response.
         """
         used = self._version(request, version, or_older=True)
-        answer: Answer = self._wire(request, by, at).ask(request, used, _PATIENCE_S).answer
+        kind = type(request).__name__
+        longest_s = self.target.patience.of(kind, _PATIENCE_S)
+        answer: Answer = self._wire(request, by, at).ask(request, used, longest_s).answer
         if isinstance(answer, str):
+            self.target.patience.miss(kind)
             raise PreparationFailed(f"{type(request).__name__} v{used}: {answer}")
         return answer
 
@@ -215,9 +219,13 @@ class Stage:
 
     def until(self, is_so: Callable[[], Any], what: str, patience_s: float = _PATIENCE_S) -> Any:
         """Wait until a function returns something true, and return it. Raises PreparationFailed."""
+        words = what.split()
+        kind = " ".join(each for each in words if not each.startswith(self.target.prefix))
+        patience_s = self.target.patience.of(kind, patience_s)
         deadline = time.monotonic() + patience_s
         while not (found := is_so()):
             if time.monotonic() > deadline:
+                self.target.patience.miss(kind)
                 raise PreparationFailed(f"not within {patience_s:.0f} s: {what}")
             time.sleep(_POLL_S)
         return found
