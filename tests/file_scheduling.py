@@ -76,6 +76,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduli
     return FileScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+def pytest_configure_node(node: WorkerController) -> None:
+    """Let every scheduler go on when a process that has just died accepts nothing any more.
+
+    The process is removed a moment later, and its tests are assigned again.
+    """
+    send = node.sendcommand
+
+    def send_if_alive(name: str, **options: object) -> None:
+        with suppress(OSError):
+            send(name, **options)
+
+    node.sendcommand = send_if_alive  # type: ignore[method-assign]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("wirekafka")
     group.addoption("--record-seconds", action="store_true", help=f"write {SECONDS.name}")

@@ -17,6 +17,7 @@ from tests.file_scheduling import (
     IN_WARM_SPARK,
     FileScheduling,
     pytest_collection_modifyitems,
+    pytest_configure_node,
     recorded_seconds,
 )
 
@@ -66,6 +67,14 @@ def test_files_of_a_process_that_dies_while_it_gets_them_stay_assigned_until_it_
     scheduling.registered_collections = {node: ["a.py::test_it"]}
     scheduling._assign_work_unit(node)
     assert scheduling.assigned_work == {node: {"a.py": {"a.py::test_it": False}}}
+
+
+def test_a_process_that_has_just_died_may_be_sent_anything() -> None:
+    sent = Mock(side_effect=OSError("cannot send (already closed?)"))
+    node: Any = SimpleNamespace(sendcommand=sent)
+    pytest_configure_node(node)
+    node.sendcommand("steal", indices=[3])
+    sent.assert_called_once_with("steal", indices=[3])
 
 
 def test_files_that_took_longest_start_first() -> None:
