@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wirekafka.conformance.patience import Patience
+from wirekafka.conformance.patience import WaitLimits
 
 
 def test_the_usual_wait_ends_after_a_few_misses_of_the_same() -> None:
-    patience = Patience()
+    patience = WaitLimits()
     for _ in range(2):
         patience.miss("leaders of")
     assert patience.of("leaders of", 30) == 30

@@ -8,7 +8,7 @@ _ENOUGH = 3
 _SHORT_S = 1.0
 
 
-class Patience:
+class WaitLimits:
     """Counts what was waited for in vain, so that thousands of cases do not wait for it again."""
 
     def __init__(self) -> None:

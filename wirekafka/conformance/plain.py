@@ -55,6 +55,8 @@ _REFUSED = re.compile(r"^Request .* (needs \w+ permission\.)$", re.DOTALL)
 _UNKNOWN_ID = bytes(range(1, 17))
 _DAY_MS = 86_400_000
 _LONGEST_TEXT = 48
+_MARKER_BYTES = 6
+"""The value of the marker of a transaction: its version and the epoch of the coordinator."""
 
 
 class Names:
@@ -179,6 +181,8 @@ def _is_default(field: Field, value: Any) -> bool:
     """Whether a field says nothing, as fields do that a version does not have."""
     if value is None and field.name.endswith("error_message"):
         return True
+    if field.name == "coordinator_epoch" and value >= 0:
+        return True  # It rises with each restart of the coordinator.
     return bool(field.part is None and value == field.default) or value == [] == field.default
 
 
@@ -256,11 +260,19 @@ def _batch(data: bytes, header: layout.BatchHeader, names: Names) -> Plain:
         return {**shown, "crc": "wrong"}
     try:
         shown["records"] = [
-            f"{_text(each.key, names)}: {_text(each.value, names)}" for each in decode_records(data)
+            f"{_text(each.key, names)}: {_value(header, each.value, names)}"
+            for each in decode_records(data)
         ]
     except (KafkaError, ValueError) as error:
         shown["records"] = f"cannot be decoded: {type(error).__name__}"
     return shown
+
+
+def _value(header: layout.BatchHeader, value: bytes | None, names: Names) -> str:
+    """A record's value; of a marker, its version, as the coordinator has an epoch of its own."""
+    if header.is_control and value is not None and len(value) == _MARKER_BYTES:
+        return f"0x{value[:2].hex()} and an epoch"
+    return _text(value, names)
 
 
 def _attributes(header: layout.BatchHeader) -> str:

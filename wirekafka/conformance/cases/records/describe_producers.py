@@ -43,8 +43,9 @@ def _note(stage: Stage, name: str, *partitions: int) -> None:
         stage.note(
             f"partition {part.partition_index}",
             [
-                f"epoch {each.producer_epoch}, sequence {each.last_sequence}, coordinator's epoch "
-                f"{each.coordinator_epoch}, transaction from {each.current_txn_start_offset}"
+                f"epoch {each.producer_epoch}, sequence {each.last_sequence}, coordinator's "
+                f"epoch {min(each.coordinator_epoch, 0)}, transaction from "
+                f"{each.current_txn_start_offset}"
                 for each in part.active_producers
             ],
         )
