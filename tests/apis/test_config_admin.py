@@ -176,6 +176,15 @@ def test_secrets_are_withheld(cluster):
             "Unexpected broker id, expected 1 or empty string, but received 2",
         ),
         (BROKER, "abc", Error.INVALID_REQUEST, "Broker id must be an integer, but it is: abc"),
+        *(
+            (
+                BROKER,
+                name,
+                Error.INVALID_REQUEST,
+                f"Broker id must be an integer, but it is: {name}",
+            )
+            for name in ("2147483648", "9" * 5000)
+        ),
         (LOGGER, "2", Error.INVALID_REQUEST, "Unexpected broker id, expected 1 but received 2"),
         (LOGGER, "", Error.INVALID_REQUEST, "Broker id must not be empty"),
         (METRICS, "", Error.INVALID_REQUEST, "Client metrics subscription name must not be empty"),

@@ -17,6 +17,7 @@ from wirekafka.conformance.expectation import Answers, Deviation, differences
 from wirekafka.conformance.plain import Names
 from wirekafka.conformance.stage import PreparationFailed, Stage, Unsupported, Wires
 from wirekafka.conformance.target import ClusterUnderTest
+from wirekafka.conformance.wait_limits import WaitLimits
 from wirekafka.conformance.wire import SILENT, WireExchange
 
 Outcome: TypeAlias = Literal["same", "different", "unsupported"]
@@ -150,6 +151,7 @@ class Player:
             return
         first = {each.case.name: each for each in doubtful}
         again = [each.case for each in doubtful]
+        self.target.limits = WaitLimits()
         for result in self._by_workers(again, versions_of, 1):
             judge(result, release, with_messages=with_messages)
             result.first = first[result.case.name].played
@@ -158,7 +160,7 @@ class Player:
     def _note_silence(self, result: CaseResult) -> None:
         """Do not wait long again for an API that does not answer where Apache Kafka does."""
         if any(one.got == SILENT for each in result.played for one in each.differences):
-            self.target.patience.miss(result.case.request.__name__)
+            self.target.limits.miss(result.case.request.__name__)
 
     def _by_workers(
         self, cases: Sequence[Case], versions_of: Callable[[Case], Iterable[int]], workers: int

@@ -75,7 +75,6 @@ class Stage:
         self._seen: dict[str, Any] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
         self._texts = {self.scope: "P", target.prefix: "P"}
-        self._others: dict[str, str] = {}
         self._logins: dict[str, ClientConfig | None] = {}
 
     # Names
@@ -146,7 +145,7 @@ class Stage:
         wire.put(frame)
 
         def take(wait_s: float) -> WireExchange:
-            longest_s = self.target.patience.of(type(request).__name__, wait_s)
+            longest_s = self.target.limits.of(type(request).__name__, wait_s)
             exchange = wire.take(request, used, frame, longest_s)
             if is_compared:
                 self.exchanges.append((name, exchange))
@@ -174,10 +173,10 @@ class Stage:
         """
         used = self._version(request, version, or_older=True)
         kind = type(request).__name__
-        longest_s = self.target.patience.of(kind, _PATIENCE_S)
+        longest_s = self.target.limits.of(kind, _PATIENCE_S)
         answer: Answer = self._wire(request, by, at).ask(request, used, longest_s).answer
         if isinstance(answer, str):
-            self.target.patience.miss(kind)
+            self.target.limits.miss(kind)
             raise PreparationFailed(f"{type(request).__name__} v{used}: {answer}")
         return answer
 
@@ -221,11 +220,11 @@ class Stage:
         """Wait until a function returns something true, and return it. Raises PreparationFailed."""
         words = what.split()
         kind = " ".join(each for each in words if not each.startswith(self.target.prefix))
-        patience_s = self.target.patience.of(kind, patience_s)
+        patience_s = self.target.limits.of(kind, patience_s)
         deadline = time.monotonic() + patience_s
         while not (found := is_so()):
             if time.monotonic() > deadline:
-                self.target.patience.miss(kind)
+                self.target.limits.miss(kind)
                 raise PreparationFailed(f"not within {patience_s:.0f} s: {what}")
             time.sleep(_POLL_S)
         return found
@@ -388,11 +387,11 @@ class Stage:
             return self.target.home
         kind = type(request).__name__.removesuffix("Request")
         if kind in _OF_TRANSACTIONS:
-            key = _first(request, "transactional_id", "v3_and_below_transactional_id") or _first(
-                request, "transactional_ids"
-            )
+            key = _first_name(
+                request, "transactional_id", "v3_and_below_transactional_id"
+            ) or _first_name(request, "transactional_ids")
             return self.coordinator(TRANSACTION, key) if key else self.target.home
-        group = _first(request, "group_id", "groups_names", "group_ids", "groups")
+        group = _first_name(request, "group_id", "groups_names", "group_ids", "groups")
         if group and kind not in ("ShareFetch", "ShareAcknowledge"):
             return self.coordinator(GROUP, group)
         return self.target.home
@@ -504,7 +503,7 @@ def batch(count: int = 3, *, key: bytes | None = b"key", **options: Any) -> byte
     return encode_batch(records, options=BatchOptions(**options))
 
 
-def _first(request: Message, *fields: str) -> str:
+def _first_name(request: Message, *fields: str) -> str:
     """The first text in one of these fields: a name, or the name in the first of several parts."""
     for each in fields:
         value: Any = getattr(request, each, None)

@@ -12,7 +12,7 @@ from wirekafka.codec.message import Request
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.conformance.case import Need
-from wirekafka.conformance.patience import WaitLimits
+from wirekafka.conformance.wait_limits import WaitLimits
 from wirekafka.conformance.wire import Wire, WireExchange
 from wirekafka.errors import Error
 from wirekafka.protocol.api_versions import ApiVersionsRequest
@@ -53,7 +53,7 @@ class ClusterUnderTest:
     """Topics that were there before."""
     ids: dict[str, bytes] = field(default_factory=dict)
     """The ids of the shared topics."""
-    patience: WaitLimits = field(default_factory=WaitLimits)
+    limits: WaitLimits = field(default_factory=WaitLimits)
     making: threading.Lock = field(default_factory=threading.Lock)
     """Held by the case that makes a topic for others to read."""
 

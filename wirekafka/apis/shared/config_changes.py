@@ -34,6 +34,8 @@ _AUTHORIZED_AS = {TOPIC: acl.TOPIC, GROUP: acl.GROUP, BROKER: CLUSTER, CLIENT_ME
 TYPES = frozenset({*_AUTHORIZED_AS, BROKER_LOGGER})
 """The types of resources that have configs."""
 _KINDS = frozenset(ConfigOperation)
+_LONGEST_NUMBER = 32
+"""The characters of a number that is read: Python refuses to read thousands of digits."""
 
 Applied = Callable[[ResourceChanges, Values], dict[str, str]]
 Submit = Callable[[Sequence[ResourceChanges]], Awaitable[list[KafkaError | None]]]
@@ -174,9 +176,11 @@ async def _check_broker(resource: ResourceChanges, call: Call, applied: Applied)
 
 
 def is_integer(name: str) -> bool:
-    """Whether a text is a whole number, as ids of brokers are, with a sign or without."""
+    """Whether a text is a number of 32 bits, as ids of brokers are, with a sign or without."""
     digits = name[1:] if name[:1] in ("+", "-") else name
-    return digits.isdecimal() and digits.isascii()
+    if not (digits.isdecimal() and digits.isascii() and len(name) <= _LONGEST_NUMBER):
+        return False
+    return -(1 << 31) <= int(name) < 1 << 31
 
 
 def _bad_request(message: str) -> KafkaError:

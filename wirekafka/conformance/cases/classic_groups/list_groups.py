@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.groups.classic import JOIN, PlayedGroup, deleted, neighbours
+from wirekafka.conformance.cases.classic_groups.classic import (
+    JOIN,
+    PlayedGroup,
+    deleted,
+    neighbours,
+)
 from wirekafka.conformance.stage import GROUP, Stage
 from wirekafka.errors import Error
 from wirekafka.protocol.list_groups import ListGroupsRequest

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.groups.classic import (
+from wirekafka.conformance.cases.classic_groups.classic import (
     COMMIT,
     JOIN,
     PlayedGroup,
@@ -17,7 +17,7 @@ from wirekafka.conformance.cases.groups.classic import (
     forgotten,
     neighbours,
 )
-from wirekafka.conformance.cases.groups.transaction import OffsetsTransaction
+from wirekafka.conformance.cases.classic_groups.transaction import OffsetsTransaction
 from wirekafka.conformance.stage import GROUP, Stage
 from wirekafka.protocol.offset_fetch import OffsetFetchRequest
 

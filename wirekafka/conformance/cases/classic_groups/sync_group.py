@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.groups.classic import (
+from wirekafka.conformance.cases.classic_groups.classic import (
     JOIN,
     LONG_WAIT_S,
     PlayedGroup,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.conformance.cases.groups.classic import (
+from wirekafka.conformance.cases.classic_groups.classic import (
     LONG_WAIT_S,
     SYNC,
     PlayedGroup,
     join,
     subscription,
 )
-from wirekafka.conformance.cases.groups.join_group import BOOK as _BOOK
+from wirekafka.conformance.cases.classic_groups.join_group import BOOK as _BOOK
 from wirekafka.conformance.stage import Stage
 from wirekafka.errors import Error
 

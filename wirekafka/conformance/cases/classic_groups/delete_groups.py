@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.groups.classic import (
+from wirekafka.conformance.cases.classic_groups.classic import (
     FETCH,
     JOIN,
     PlayedGroup,
@@ -11,7 +11,7 @@ from wirekafka.conformance.cases.groups.classic import (
     fetched,
     neighbours,
 )
-from wirekafka.conformance.cases.groups.transaction import OffsetsTransaction
+from wirekafka.conformance.cases.classic_groups.transaction import OffsetsTransaction
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 

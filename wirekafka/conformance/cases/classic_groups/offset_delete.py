@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.groups.classic import (
+from wirekafka.conformance.cases.classic_groups.classic import (
     COMMIT,
     FETCH,
     JOIN,
@@ -15,7 +15,7 @@ from wirekafka.conformance.cases.groups.classic import (
     forgotten,
     subscription,
 )
-from wirekafka.conformance.cases.groups.transaction import OffsetsTransaction
+from wirekafka.conformance.cases.classic_groups.transaction import OffsetsTransaction
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.offset_delete import OffsetDeleteRequest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.conformance.cases.groups.classic import (
+from wirekafka.conformance.cases.classic_groups.classic import (
     JOIN,
     LONG_WAIT_S,
     SYNC,
@@ -13,7 +13,7 @@ from wirekafka.conformance.cases.groups.classic import (
     leave,
     subscription,
 )
-from wirekafka.conformance.cases.groups.join_group import BOOK as _BOOK
+from wirekafka.conformance.cases.classic_groups.join_group import BOOK as _BOOK
 from wirekafka.conformance.stage import Stage
 from wirekafka.errors import Error
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.groups.classic import JOIN, PlayedGroup, beat, deleted, leave
+from wirekafka.conformance.cases.classic_groups.classic import (
+    JOIN,
+    PlayedGroup,
+    beat,
+    deleted,
+    leave,
+)
 from wirekafka.conformance.stage import Stage
 from wirekafka.protocol.heartbeat import HeartbeatRequest
 

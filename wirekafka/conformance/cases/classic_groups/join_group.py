@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.conformance.case import Book, ConformanceLevel, Make
-from wirekafka.conformance.cases.groups.classic import (
+from wirekafka.conformance.cases.classic_groups.classic import (
     DESCRIBE,
     LONG_WAIT_S,
     PlayedGroup,
